@@ -1,0 +1,109 @@
+"""What a task cost: seconds by activity, bytes in and out, peak memory.
+
+A task's costs are stored with its result, so the sum over all results is the true bill of a
+run, however often it was interrupted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import resource
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+Activity = Literal["read", "decode", "score", "write"]
+ACTIVITIES: tuple[Activity, ...] = ("read", "decode", "score", "write")
+Bill = dict[str, dict[str, float]]
+
+
+@dataclass
+class Meter:
+    """Adds up costs under step names; `seconds("decode", "near_dup")` is a window."""
+
+    bill: Bill = field(default_factory=lambda: defaultdict(lambda: defaultdict(float)))
+    started: float = field(default_factory=time.perf_counter)
+    cpu_started: float = field(default_factory=time.process_time)
+
+    @contextlib.contextmanager
+    def seconds(self, activity: Activity, step: str) -> Iterator[None]:
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.bill[step][f"{activity}_s"] += time.perf_counter() - start
+
+    def add(self, step: str, **amounts: float) -> None:
+        for name, amount in amounts.items():
+            self.bill[step][name] += amount
+
+    def total(self, step: str) -> Bill:
+        """The bill as plain dictionaries; wall, CPU and peak memory go to `step`."""
+        self.bill[step]["wall_s"] += time.perf_counter() - self.started
+        self.bill[step]["cpu_s"] += time.process_time() - self.cpu_started
+        self.bill[step]["peak_memory_bytes"] = peak_memory()
+        return {name: dict(costs) for name, costs in self.bill.items()}
+
+
+def add_bills(bills: Iterator[Bill]) -> Bill:
+    """The sum of bills; peak memory is a maximum, not a sum."""
+    out: Bill = defaultdict(lambda: defaultdict(float))
+    for bill in bills:
+        for step, costs in bill.items():
+            for name, amount in costs.items():
+                is_peak = name == "peak_memory_bytes"
+                out[step][name] = max(out[step][name], amount) if is_peak else out[step][name] + amount
+    return {name: dict(costs) for name, costs in out.items()}
+
+
+def peak_memory() -> int:
+    """The most memory this process has held since its meter started (Linux), or ever (elsewhere), in bytes."""
+    with contextlib.suppress(OSError, ValueError), Path("/proc/self/status").open() as status:
+        for line in status:
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def reset_peak() -> None:
+    """Forget the peak so far (Linux), so that a task's peak is its own."""
+    with contextlib.suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")
+
+
+class TimedFile(io.RawIOBase):
+    """A read-only local file that puts its time and bytes on a meter."""
+
+    def __init__(self, path: str, meter: Meter, step: str) -> None:
+        self._file, self._meter, self._step = open(path, "rb", buffering=0), meter, step
+        self._size = os.fstat(self._file.fileno()).st_size
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        return self._file.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self._file.tell()
+
+    def size(self) -> int:
+        return self._size
+
+    def read(self, size: int | None = -1) -> bytes:
+        with self._meter.seconds("read", self._step):
+            data = self._file.read(-1 if size is None else size)
+        self._meter.add(self._step, bytes_read=len(data))
+        return data
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
