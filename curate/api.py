@@ -1,0 +1,223 @@
+"""The verbs as functions. The command line and Python call the same ones."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from curate import execute, manifest
+from curate import report as reporting
+from curate.describe import checks, schema
+from curate.diff import diff
+from curate.doctor import doctor
+from curate.engines.base import Engine
+from curate.engines.local import InProcess, ProcessPool
+from curate.errors import InputError, RequestError, did_you_mean
+from curate.gate import evaluate
+from curate.intake import intake, intake_memory
+from curate.pipeline import Pipeline
+from curate.plan import fit_workers, resolve, shard_count
+from curate.planning import Plan, plan
+from curate.progress import Both, Progress
+from curate.render.events import Events
+from curate.rundir import RunDir, read_document
+from curate.source.discover import SourceFile, discover
+from curate.source.memory import is_data
+from curate.specfile import read_pipeline
+from curate.steps.base import Job
+from curate.steps.scan import unreadable
+from curate.why import why
+
+__all__ = ["Plan", "Run", "checks", "diff", "doctor", "gate", "load", "plan", "run", "schema", "why"]
+
+ENGINES = ("local",)
+SMALL_BYTES = 64 << 20
+"""sources below this size run in this process: starting workers would cost more than they save"""
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished run: where it lies, its report, and its gate's answer (None where no gate was asked for)."""
+
+    path: Path
+    report: dict[str, Any]
+    gate: dict[str, Any] | None
+
+    @property
+    def exit_code(self) -> int:
+        """0, or 3 where the gate said no."""
+        return 0 if self.gate is None or self.gate["passed"] else 3
+
+    @property
+    def kept(self) -> Path:
+        """The folder of kept rows, a data set that any reader opens."""
+        return self.path / "kept"
+
+
+def load(path: str | Path, overrides: Sequence[str] = ()) -> Pipeline:
+    """A pipeline from its file, with `a.b=c` overrides applied."""
+    return read_pipeline(path, list(overrides))[0]
+
+
+def run(
+    pipeline: Pipeline | Mapping[str, Any] | str | os.PathLike[str],
+    source: object = None,
+    out: str | os.PathLike[str] | None = None,
+    *,
+    engine: str = "local",
+    workers: int | None = 1,
+    memory: int | None = None,
+    until: str | None = None,
+    progress: Progress | None = None,
+    events: str | os.PathLike[str] | None = None,
+) -> Run:
+    """Curate a data set and publish a run directory.
+
+    `source` is a path, a glob, an address or a list of them, or data in memory: a pandas,
+    polars or pyarrow table, a lazy frame, a record batch reader, or an iterable of tables or
+    of dictionaries; by default what the pipeline names. `out` is `runs/NAME` unless given. `workers=1`
+    runs in this process; more start worker processes, so a script that asks for them needs
+    the usual `if __name__ == "__main__":` guard; None is one a core.
+    `memory` is the budget in bytes (60 % of the machine by default), `until` the last stage to run,
+    `events` a file that gets what happens as JSON lines (`events.jsonl` of the run unless given).
+
+    A directory that already holds this very run is left as it is. Raises `RequestError`,
+    `InputError`, `BusyError` or `TemporaryError`; nothing is published then.
+    """
+    pipeline = _pipeline(pipeline)
+    data = pipeline.source if source is None else source
+    if data is None:
+        raise RequestError(
+            "nothing to read: neither the pipeline nor the call names a source",
+            hint="give --source, or `source:` in the pipeline",
+        )
+    if engine not in ENGINES:
+        raise RequestError(f"there is no engine `{engine}`", place="--engine", hint=did_you_mean(engine, ENGINES))
+    able, _ = fit_workers(workers, memory)
+    folder = RunDir(Path(out) if out is not None else Path("runs") / pipeline.name)
+    started, clock = time.time(), time.perf_counter()
+    files = _files(data, pipeline, folder.path)
+    with folder.locked(), _engine(able, files, workers) as pool:
+        with Events(Path(events) if events is not None else folder.path / "events.jsonl") as log:
+            listener = Both(progress, log) if progress else log
+            outcome = _execute(pipeline, data, files, folder, pool, until, listener)
+        return _publish_documents(pipeline, outcome, files, folder, until, started, time.perf_counter() - clock, pool.workers)
+
+
+def gate(run_dir: str | Path, baseline: str | Path | None = None) -> dict[str, Any]:
+    """Judge a finished run again by its pipeline's limits, perhaps against a baseline run; writes its `gate.json`."""
+    path = Path(run_dir)
+    report, record = read_document(path, "report.json"), read_document(path, "manifest.json")
+    pipeline = Pipeline.from_dict(
+        {key: record["pipeline"][key] for key in ("name", "gate") if key in record["pipeline"]} | {"stages": ["missing"]}
+    )
+    before = None if baseline is None else read_document(Path(baseline), "report.json")
+    result = evaluate(pipeline.gate, report, before).to_dict()
+    RunDir(path).write_document("gate.json", result)
+    return result
+
+
+def _pipeline(given: Pipeline | Mapping[str, Any] | str | os.PathLike[str]) -> Pipeline:
+    if isinstance(given, Pipeline):
+        return given
+    return Pipeline.from_dict(given) if isinstance(given, Mapping) else load(Path(given))
+
+
+def _files(data: object, pipeline: Pipeline, out: Path) -> tuple[SourceFile, ...]:
+    """The files of a source that is named rather than given; none for data in memory."""
+    if is_data(data):
+        return ()
+    files = discover(data, pipeline.read)  # type: ignore[arg-type]
+    for file in files:
+        if not file.remote and Path(file.path).absolute().is_relative_to(out):
+            raise RequestError("the output folder holds the source", place=file.path, hint="choose an --out that lies elsewhere")
+    return files
+
+
+@contextlib.contextmanager
+def _engine(able: int, files: Sequence[SourceFile], workers: int | None) -> Iterator[Engine]:
+    small = workers is None and sum(file.size for file in files) < SMALL_BYTES
+    engine: Engine = InProcess() if able == 1 or small else ProcessPool(able)
+    try:
+        yield engine
+    finally:
+        engine.close()
+
+
+def _execute(
+    pipeline: Pipeline,
+    data: object,
+    files: Sequence[SourceFile],
+    folder: RunDir,
+    engine: Engine,
+    until: str | None,
+    progress: Progress,
+) -> execute.Outcome:
+    audit = pipeline.mode == "audit"
+    blank = Job(folder.root, (), pipeline.roles, pa.schema([]), pipeline.seed, audit, pipeline.output.format, 1, pipeline.read)
+    blank.store.clean()
+    first = execute.Runner(blank, engine, progress)
+    taken = intake_memory(blank, data) if is_data(data) else intake(blank, files, first.run)
+    stages = resolve(pipeline, taken.dataset.schema, until)
+    shards = shard_count(stages, taken.dataset.rows)
+    job = dataclasses.replace(blank, stages=stages, schema=taken.dataset.schema, shards=shards)
+    runner = execute.Runner(job, engine, progress)
+    runner.tasks, runner.reused = first.tasks, first.reused
+    states = execute.score(runner, taken.dataset)
+    bad = sum(unreadable(job, part).num_rows for part in taken.dataset.parts)
+    execute.check_quarantine(pipeline, job, taken.dataset.parts, bad)
+    _check_unchanged(files)
+    return execute.write(runner, folder, taken, states)
+
+
+def _check_unchanged(files: Sequence[SourceFile]) -> None:
+    for file in files:
+        if not file.remote and (not Path(file.path).exists() or Path(file.path).stat().st_size != file.size):
+            raise InputError(
+                "the file changed while it was being read", place=file.name, hint="let it rest and run the same command again"
+            )
+
+
+def _publish_documents(
+    pipeline: Pipeline,
+    outcome: execute.Outcome,
+    files: Sequence[SourceFile],
+    folder: RunDir,
+    until: str | None,
+    started: float,
+    wall_s: float,
+    workers: int,
+) -> Run:
+    """report.json, gate.json and, last of all, manifest.json."""
+    report = reporting.build(pipeline.name, outcome, wall_s, workers)
+    _name_witnesses(folder.path, report)
+    judged = None if pipeline.gate is None else evaluate(pipeline.gate, report).to_dict()
+    folder.write_document("report.json", report)
+    if judged is not None:
+        folder.write_document("gate.json", judged)
+    record = manifest.build(pipeline, outcome, files, until=until, started=started, costs=report["costs"])
+    folder.write_document("manifest.json", record)
+    return Run(folder.path, report, judged)
+
+
+def _name_witnesses(path: Path, report: dict[str, Any]) -> None:
+    """Give the rows that lead the largest groups the caller's ids."""
+    import polars as pl
+
+    leaders = [row for stage in report["stages"].values() for row in stage.get("groups", {}).get("largest", ())]
+    wanted = [row["witness_row"] for row in leaders]
+    ids: dict[int, str | None] = {}
+    if wanted:
+        verdicts = pl.scan_parquet(sorted(map(str, (path / "verdicts").glob("*.parquet"))))
+        found = verdicts.filter(pl.col("row_id").is_in(wanted)).select("row_id", "id").collect()
+        ids = dict(found.iter_rows())
+    for row in leaders:
+        row["witness_id"] = ids.get(row["witness_row"])

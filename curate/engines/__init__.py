@@ -1,0 +1,1 @@
+"""Where tasks run. No check ever sees an engine."""

@@ -1,0 +1,223 @@
+"""The report: numbers only, summed from the counts each written part stored with itself."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+
+from curate.check import GroupCheck
+from curate.execute import Outcome
+from curate.meter import ACTIVITIES
+from curate.rundir import VERSION
+from curate.steps.base import PlannedStage
+from curate.steps.count import add_summaries
+from curate.steps.scan import unreadable
+
+LARGEST = 10
+MOST_VALUES = 200
+"""group values listed by name; the rest are added up"""
+EXAMPLES = 20
+
+
+def build(name: str, outcome: Outcome, wall_s: float, workers: int) -> dict[str, Any]:
+    """The whole of `report.json`. `costs` vary from run to run; every other number depends on the data and the pipeline."""
+    rows = _rows(outcome)
+    total = rows["input"]
+    shares = {f"{verdict}_share": _share(rows[verdict], total) for verdict in ("kept", "rejected", "quarantined")}
+    stages = _stages(outcome, total - rows["quarantined"])
+    return {
+        "version": VERSION,
+        "name": name,
+        "status": "complete",
+        "rows": rows,
+        **shares,
+        "stages": stages,
+        "sources": _sources(outcome),
+        "groups": _groups(outcome),
+        "quarantine": _quarantine(outcome),
+        "casts": list(outcome.dataset.casts),
+        "witness_rejected_later": _witnesses_lost(outcome),
+        "costs": _costs(outcome, wall_s, workers),
+    }
+
+
+def _rows(outcome: Outcome) -> dict[str, int]:
+    counts: Counter[str] = Counter()
+    for fact in outcome.facts:
+        counts.update(fact["counts"])
+    return {"input": outcome.dataset.rows, **{verdict: counts[verdict] for verdict in ("kept", "rejected", "quarantined")}}
+
+
+def _share(part: int, whole: int) -> float | None:
+    return part / whole if whole else None
+
+
+def _stages(outcome: Outcome, alive: int) -> dict[str, Any]:
+    out = {}
+    readable = alive
+    for stage in outcome.job.stages:
+        facts = [fact["stages"][stage.index] for fact in outcome.facts]
+        entry = _stage(outcome, stage, facts, readable if outcome.job.audit else alive)
+        alive -= entry["rejected"]
+        entry["kept"] = alive
+        out[stage.name] = entry
+    return out
+
+
+def _stage(outcome: Outcome, stage: PlannedStage, facts: list[dict[str, Any]], rows_in: int) -> dict[str, Any]:
+    asked, missing, rejected = (sum(fact[key] for fact in facts) for key in ("asked", "missing", "rejected"))
+    reason = None
+    if asked == 0:
+        reason = "no row reached this stage" if rows_in == 0 else "no row met its condition"
+    elif missing == asked:
+        reason = "no row had the cells it needs"
+    scored = [column for column in stage.columns if column.kind not in ("vector", "link")]
+    entry: dict[str, Any] = {
+        "check": stage.check.name,
+        "version": stage.check.version,
+        "status": "evaluated" if reason is None else "not evaluated",
+        "reason": reason,
+        "rows_in": rows_in,
+        "asked": asked,
+        "missing": missing,
+        "covered_share": _share(asked - missing, rows_in),
+        "rejected": rejected,
+        "rejected_share": _share(rejected, outcome.dataset.rows),
+        "reasons": _reasons(outcome, stage, facts),
+        "scores": {column.name: add_summaries(column, [fact["scores"][column.name] for fact in facts]) for column in scored},
+    }
+    if isinstance(stage.check, GroupCheck) and stage.link:
+        entry["groups"] = _largest(outcome, stage)
+    entry["detail"] = outcome.details.get(stage.name, {})
+    return entry
+
+
+def _reasons(outcome: Outcome, stage: PlannedStage, facts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    counts: Counter[int] = Counter()
+    for fact in facts:
+        counts.update({int(rule): rows for rule, rows in fact["reasons"].items()})
+    limits = outcome.limits.get(stage.index) or tuple(rule.limit(None) for rule in stage.policy.rules)
+    out = []
+    for index, (rule, limit) in enumerate(zip(stage.policy.rules, limits, strict=True)):
+        out.append({"rule": rule.word, "column": rule.column, "limit": limit, "rows": counts[index]})
+        if counts[-1 - index]:
+            out.append({"rule": "on_missing", "column": rule.column, "limit": None, "rows": counts[-1 - index]})
+    return out
+
+
+def _sources(outcome: Outcome) -> dict[str, Any]:
+    counts: dict[str, Counter[str]] = {}
+    for part, fact in zip(outcome.dataset.parts, outcome.facts, strict=True):
+        counts.setdefault(part.source_file, Counter()).update(fact["counts"])
+    return {name: _tally(count) for name, count in counts.items()}
+
+
+def _tally(counts: Mapping[str, int]) -> dict[str, Any]:
+    rows = {verdict: counts.get(verdict, 0) for verdict in ("kept", "rejected", "quarantined")}
+    total = sum(rows.values())
+    return {"input": total, **rows, "rejected_share": _share(rows["rejected"], total)}
+
+
+def _groups(outcome: Outcome) -> dict[str, Any]:
+    """Rows by value of every group column; a missing value is a group of its own, under `(missing)`."""
+    store = outcome.job.store
+    frame = pl.DataFrame(pl.from_arrow(pa.concat_tables([store.read(task.key, 0) for task in outcome.writes])))
+    out: dict[str, Any] = {}
+    names = {-1: "kept", -2: "quarantined"}
+    for column in outcome.job.roles.group:
+        counts: dict[str, Counter[str]] = {}
+        for value, stage, rows in frame.filter(pl.col("column") == column).select("value", "stage", "rows").iter_rows():
+            key = "(missing)" if value is None else value
+            counts.setdefault(key, Counter())[names.get(stage, "rejected")] += rows
+        ranked = sorted(counts, key=lambda key: (-sum(counts[key].values()), key))
+        out[column] = {key: _tally(counts[key]) for key in ranked[:MOST_VALUES]}
+        if len(ranked) > MOST_VALUES:
+            rest: Counter[str] = Counter()
+            for key in ranked[MOST_VALUES:]:
+                rest.update(counts[key])
+            out[column]["(other values)"] = _tally(rest)
+    return out
+
+
+def _largest(outcome: Outcome, stage: PlannedStage) -> dict[str, Any]:
+    """How many rows have others pointing at them, and the rows most pointed at."""
+    store = outcome.job.store
+    links = pl.DataFrame(pl.from_arrow(pa.concat_tables([store.read(task.key, 1) for task in outcome.writes])))
+    sizes = links.filter(pl.col("stage") == stage.index).group_by("witness").agg(pl.col("rows").sum())
+    top = sizes.sort(["rows", "witness"], descending=[True, False]).head(LARGEST)
+    largest = [{"witness_row": row, "rows": rows + 1} for row, rows in top.iter_rows()]
+    return {"groups": sizes.height, "rows": int(sizes["rows"].sum()) + sizes.height, "largest": largest}
+
+
+def _quarantine(outcome: Outcome) -> dict[str, Any]:
+    reasons: Counter[str] = Counter()
+    examples: list[dict[str, Any]] = []
+    for part, fact in zip(outcome.dataset.parts, outcome.facts, strict=True):
+        if not fact["counts"]["quarantined"]:
+            continue
+        table = unreadable(outcome.job, part)
+        reasons.update(table.column("reason").to_pylist())
+        for bad in table.slice(0, EXAMPLES - len(examples)).to_pylist():
+            line = None if bad["line"] is None else part.first_line + bad["line"]
+            examples.append(
+                {
+                    "source_file": part.source_file,
+                    "source_row": part.first_source_row + bad["position"],
+                    "line": line,
+                    "reason": bad["reason"],
+                }
+            )
+    return {"reasons": dict(sorted(reasons.items())), "examples": examples}
+
+
+def _witnesses_lost(outcome: Outcome) -> int:
+    """Rows that explain a rejection and were themselves rejected by a later stage: their copies are gone with them."""
+    store, rejected, witnesses = outcome.job.store, [], []
+    if not any(stage.link for stage in outcome.job.stages):
+        return 0
+    for state in outcome.states:
+        assert state.fates is not None
+        table = pl.DataFrame(pl.from_arrow(store.read(state.fates).select(["stage", "witness"])))
+        table = table.with_row_index("row", offset=state.part.first_row)
+        rejected.append(table.filter(pl.col("stage") >= 0).select(pl.col("row").cast(pl.Int64)))
+        witnesses.append(table.filter(pl.col("witness") >= 0).select("witness"))
+    lost = pl.concat(witnesses).unique().join(pl.concat(rejected), left_on="witness", right_on="row", how="inner")
+    return lost.height
+
+
+def _costs(outcome: Outcome, wall_s: float, workers: int) -> dict[str, Any]:
+    """Where the time went. `wall_s` and `waiting_s` are this session's; everything else is the sum over all sessions of this run."""
+    stages = {name: _step(costs) for name, costs in outcome.bill.items()}
+    total = {key: sum(step.get(key, 0.0) for step in stages.values()) for key in ("cpu_s", "bytes_read", "bytes_written")}
+    by_activity = {f"{activity}_s": sum(step.get(f"{activity}_s", 0.0) for step in stages.values()) for activity in ACTIVITIES}
+    return {
+        "wall_s": wall_s,
+        "busy_s": outcome.busy_s,
+        "waiting_s": max(0.0, workers * wall_s - outcome.busy_s) if not outcome.reused else None,
+        "workers": workers,
+        **total,
+        **by_activity,
+        "peak_memory_bytes": max((step["peak_memory_bytes"] for step in stages.values()), default=0),
+        "tasks": outcome.tasks,
+        "tasks_reused": outcome.reused,
+        "stages": stages,
+    }
+
+
+def _step(costs: Mapping[str, float]) -> dict[str, Any]:
+    rows = int(costs.get("rows_scored", costs.get("rows", 0)))
+    wall = costs.get("wall_s", 0.0)
+    return {
+        "wall_s": wall,
+        "cpu_s": costs.get("cpu_s", 0.0),
+        **{f"{activity}_s": costs.get(f"{activity}_s", 0.0) for activity in ACTIVITIES},
+        "rows": rows,
+        "rows_per_s": rows / wall if wall else None,
+        "bytes_read": int(costs.get("bytes_read", 0)),
+        "bytes_written": int(costs.get("bytes_written", 0)),
+        "peak_memory_bytes": int(costs.get("peak_memory_bytes", 0)),
+    }

@@ -1,0 +1,121 @@
+"""Local Parquet, read where it lies: row groups become parts, parts are streamed in batches.
+
+Pages are decoded a batch at a time through a buffered stream, so memory does not grow with the
+row group. Page checksums are verified wherever the file has them.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from curate.errors import InputError
+from curate.meter import Meter, TimedFile
+
+PART_BYTES = 64 << 20
+"""row groups are gathered into parts of at least this size, decoded as the file's metadata says"""
+BATCH_BYTES = 8 << 20
+"""about how much of a part is decoded at a time"""
+_ERRORS = (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a Parquet file is cut: per part its row groups, its rows, and the rows decoded at a time."""
+
+    schema: pa.Schema
+    parts: tuple[tuple[tuple[int, ...], int, int, int], ...]
+    """(row groups, rows, rows a batch, decoded bytes as the metadata says) of each part"""
+
+
+def layout(path: str, name: str) -> Layout:
+    """Cut a file into parts by its metadata alone; the cut depends on the file and nothing else.
+
+    Raises `InputError` naming the file where it is no readable Parquet file.
+    """
+    try:
+        with pq.ParquetFile(path) as file:
+            groups = [file.metadata.row_group(index) for index in range(file.metadata.num_row_groups)]
+            sizes = [(group.num_rows, group.total_byte_size) for group in groups]
+            schema = file.schema_arrow
+    except _ERRORS as err:
+        raise InputError(f"not a readable Parquet file: {_first_line(err)}", place=name, hint=_HINT) from err
+    if any(rows < 0 for rows, _ in sizes):
+        raise InputError("the file's metadata counts a negative number of rows", place=name, hint=_HINT)
+    return Layout(schema, tuple(_parts(sizes)))
+
+
+def read(
+    path: str,
+    name: str,
+    row_groups: Sequence[int],
+    rows: int,
+    batch_rows: int,
+    columns: Sequence[str] | None,
+    meter: Meter,
+    step: str,
+) -> Iterator[pa.RecordBatch]:
+    """The rows of one part, in order, `columns` of them (all for None).
+
+    Raises `InputError` naming the file, the row group and the row where bytes cannot be decoded,
+    or where the file holds fewer or more rows than its metadata promised.
+    """
+    seen = 0
+    where = f"{name}, row groups {row_groups[0]} to {row_groups[-1]}" if row_groups else name
+    try:
+        with TimedFile(path, meter, step) as raw, _open(raw) as file:
+            batches = file.iter_batches(batch_rows, row_groups=list(row_groups), columns=_roots(columns))
+            while True:
+                with meter.seconds("decode", step):
+                    batch = next(batches, None)
+                if batch is None:
+                    break
+                seen += batch.num_rows
+                yield batch
+    except _ERRORS as err:
+        raise InputError(f"cannot decode after row {seen}: {_first_line(err)}", place=where, hint=_HINT) from err
+    if seen != rows:
+        raise InputError(f"the file promises {rows} rows and holds {seen}", place=where, hint=_HINT)
+
+
+_HINT = "the file is damaged, cut short or not Parquet: restore it, or leave it out of the source"
+
+
+def _open(raw: TimedFile) -> pq.ParquetFile:
+    return pq.ParquetFile(raw, buffer_size=1 << 20, pre_buffer=False, page_checksum_verification=True)
+
+
+def _roots(columns: Sequence[str] | None) -> list[str] | None:
+    return None if columns is None else list(columns)
+
+
+def _parts(sizes: list[tuple[int, int]]) -> Iterator[tuple[tuple[int, ...], int, int, int]]:
+    groups: list[int] = []
+    rows = size = 0
+    for index, (group_rows, group_bytes) in enumerate(sizes):
+        groups.append(index)
+        rows, size = rows + group_rows, size + max(group_bytes, 0)
+        if size >= PART_BYTES or index == len(sizes) - 1:
+            yield tuple(groups), rows, _batch_rows(rows, size), size
+            groups, rows, size = [], 0, 0
+    if not sizes:
+        yield (), 0, _batch_rows(0, 0), 0
+
+
+def _batch_rows(rows: int, size: int) -> int:
+    per_row = max(size // max(rows, 1), 1)
+    return max(16, min(65_536, BATCH_BYTES // per_row))
+
+
+def _first_line(err: BaseException) -> str:
+    return (str(err).strip() or type(err).__name__).splitlines()[0][:300]
+
+
+@functools.lru_cache(maxsize=64)
+def names(path: str, name: str) -> frozenset[str]:
+    """The names of a file's top-level columns."""
+    return frozenset(layout(path, name).schema.names)

@@ -1,0 +1,189 @@
+"""What every task knows of the run (`Job`), and how it reads its part of the data."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from curate.check import Check, Column
+from curate.dataset import Part, Roles
+from curate.expression import Expression, parse
+from curate.meter import Meter
+from curate.policy import Policy
+from curate.source import parquet
+from curate.source.options import ReadOptions
+from curate.source.schema import conform
+from curate.store import Store
+
+Positions = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class PlannedStage:
+    """A stage with everything resolved against the data: its columns, rules and needs."""
+
+    index: int
+    name: str
+    check: Check
+    policy: Policy
+    when: str | None
+    needs: tuple[str, ...]
+    columns: tuple[Column, ...]
+
+    @property
+    def link(self) -> str | None:
+        """The column that names a row's witness, if the check emits one."""
+        return next((column.name for column in self.columns if column.kind == "link"), None)
+
+    @functools.cached_property
+    def condition(self) -> Expression | None:
+        return None if self.when is None else parse(self.when)
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The input columns that scoring the stage reads."""
+        extra = () if self.condition is None else self.condition.columns
+        return tuple(dict.fromkeys((*self.needs, *extra)))
+
+
+@dataclass(frozen=True)
+class Job:
+    """The part of a run that its tasks share; small, and sent to every worker."""
+
+    root: Path
+    stages: tuple[PlannedStage, ...]
+    roles: Roles
+    schema: pa.Schema
+    seed: int
+    audit: bool
+    output: str
+    shards: int
+    read: ReadOptions
+
+    @property
+    def store(self) -> Store:
+        return Store(self.root)
+
+    @functools.cached_property
+    def reads(self) -> tuple[str, ...]:
+        """Every input column that some stage, or the ledger's id, reads: what must be readable in a row."""
+        ids = (self.roles.id,) if self.roles.id else ()
+        wanted = {column for stage in self.stages for column in stage.reads} | set(ids)
+        return tuple(name for name in self.schema.names if name in wanted)
+
+
+class Task(Protocol):
+    """One unit of work; `key` names its result in the store."""
+
+    @property
+    def key(self) -> str: ...
+
+    def is_done(self, job: Job) -> bool: ...
+
+    def run(self, job: Job) -> None: ...
+
+
+@dataclass(frozen=True)
+class StoredTask:
+    """A task whose whole result is the artefact under its key."""
+
+    key: str
+
+    def is_done(self, job: Job) -> bool:
+        return job.store.has(self.key)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Some rows of a part: their cells and where they stand in the part."""
+
+    table: pa.Table
+    positions: Positions
+
+
+def read_part(job: Job, part: Part, columns: Sequence[str] | None, meter: Meter, step: str) -> Iterator[Batch]:
+    """The readable rows of a part in batches, in order, in the data set's schema.
+
+    `columns` are the ones wanted, all for None. Rows of a decoded part that could not be
+    decoded are not among them; the bytes of Parquet read in place are judged by `unreadable`.
+    """
+    names = job.schema.names if columns is None else [name for name in job.schema.names if name in set(columns)]
+    schema = pa.schema([job.schema.field(name) for name in names], metadata=job.schema.metadata)
+    if part.in_place:
+        yield from _read_in_place(part, schema, meter, step)
+        return
+    key, segment = part.location.split(":")
+    with meter.seconds("read", step):
+        table = job.store.read(key, int(segment))
+        positions = job.store.read(key, int(segment) + 1).column("position").to_numpy()
+        meter.add(step, bytes_read=table.nbytes)
+    with meter.seconds("decode", step):
+        for start in range(0, table.num_rows, part.batch_rows):
+            piece = table.slice(start, part.batch_rows).combine_chunks()
+            for batch in piece.to_batches():
+                conformed = _conform(batch, schema, part)
+                yield Batch(pa.Table.from_batches([conformed]), positions[start : start + batch.num_rows])
+
+
+def _read_in_place(part: Part, schema: pa.Schema, meter: Meter, step: str) -> Iterator[Batch]:
+    own = parquet.names(part.location, part.source_file)
+    wanted = [name for name in schema.names if name in own]
+    at = 0
+    for batch in parquet.read(part.location, part.source_file, part.row_groups, part.rows, part.batch_rows, wanted, meter, step):
+        with meter.seconds("decode", step):
+            conformed = _conform(batch, schema, part)
+        yield Batch(pa.Table.from_batches([conformed]), np.arange(at, at + batch.num_rows, dtype=np.int64))
+        at += batch.num_rows
+
+
+def _conform(batch: pa.RecordBatch, schema: pa.Schema, part: Part) -> pa.RecordBatch:
+    wanted = set(schema.names)
+    return conform(batch.select([name for name in batch.schema.names if name in wanted]), schema, part.partition)
+
+
+def bad_text(table: pa.Table) -> dict[int, str]:
+    """Rows (by index) that hold text which is not UTF-8, with the reason; almost always none.
+
+    Only top-level text columns are looked at: Arrow lets any bytes through as text.
+    """
+    found: dict[int, str] = {}
+    for name in table.column_names:
+        if not _is_text(table.schema.field(name).type):
+            continue
+        column = table.column(name)
+        try:
+            column.validate(full=True)
+        except pa.ArrowInvalid:
+            cells = column.cast(pa.large_binary()).to_pylist()
+            for index, cell in enumerate(cells):
+                if cell is not None and not _is_utf8(cell):
+                    found.setdefault(index, f"column `{name}` is not valid UTF-8")
+    return found
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def _is_utf8(cell: bytes) -> bool:
+    try:
+        cell.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def publish(job: Job, key: str, tables: Sequence[pa.Table], meter: Meter, step: str, **facts: Any) -> None:
+    """Publish a task's result with its facts and its bill."""
+    with meter.seconds("write", step), job.store.writer(key) as writer:
+        for table in tables:
+            writer.add(table)
+        meter.add(step, bytes_written=writer.offset)
+        writer.finish({**facts, "bill": meter.total(step)})

@@ -1,0 +1,118 @@
+"""Counts of one part that add up over parts: the only source of the report's numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pyarrow as pa
+
+from curate.check import Column
+from curate.policy import as_floats
+from curate.steps.base import Job, PlannedStage
+from curate.verdicts import Fates
+
+UNIT_EDGES = np.linspace(0.0, 1.0, 21)
+"""bins of what runs from 0 to 1"""
+_STEPS = [step * 10.0**power for power in range(-6, 13) for step in (1, 2, 5)]
+WIDE_EDGES = np.array([-np.inf, *(-edge for edge in reversed(_STEPS)), 0.0, *_STEPS, np.inf])
+"""bins of every other measure: 1, 2, 5, 10, …, the same in every run so that counts add up"""
+
+
+def count_stages(job: Job, fates: Fates, columns: Sequence[pa.Table]) -> list[dict[str, Any]]:
+    """Per stage: rows asked, rows without an answer, rejections by rule, and each column's summary."""
+    return [_count_stage(stage, fates, table) for stage, table in zip(job.stages, columns, strict=True)]
+
+
+def count_groups(values: Mapping[str, pa.ChunkedArray], stage: npt.NDArray[np.int16]) -> pa.Table:
+    """Rows by value of each group column and by fate: columns `column`, `value`, `stage`, `rows`."""
+    frames = []
+    for name, column in values.items():
+        frame = pl.DataFrame({"value": pl.Series(pl.from_arrow(column)).cast(pl.String), "stage": stage})
+        counted = frame.group_by("value", "stage").agg(pl.len().cast(pl.Int64).alias("rows"))
+        frames.append(counted.select(pl.lit(name).alias("column"), "value", "stage", "rows").sort("value", "stage"))
+    empty = pl.DataFrame(schema={"column": pl.String, "value": pl.String, "stage": pl.Int16, "rows": pl.Int64})
+    return pl.concat([empty, *frames]).to_arrow()
+
+
+def count_links(job: Job, columns: Sequence[pa.Table]) -> pa.Table:
+    """How many rows point at each row, by stage: columns `stage`, `witness`, `rows`."""
+    empty = pl.DataFrame(schema={"stage": pl.Int16, "witness": pl.UInt64, "rows": pl.Int64})
+    frames = [empty]
+    for stage, table in zip(job.stages, columns, strict=True):
+        if stage.link is not None:
+            links = pl.DataFrame({"witness": pl.Series(pl.from_arrow(table.column(stage.link)))}).drop_nulls()
+            counted = links.group_by("witness").agg(pl.len().cast(pl.Int64).alias("rows"))
+            frames.append(counted.select(pl.lit(stage.index, pl.Int16).alias("stage"), "witness", "rows").sort("witness"))
+    return pl.concat(frames).to_arrow()
+
+
+def summary(column: Column, cells: pa.ChunkedArray) -> dict[str, Any]:
+    """A column's summary; two summaries of disjoint rows add up with `add_summaries`."""
+    values = as_floats(cells)
+    present = values[~np.isnan(values)]
+    out: dict[str, Any] = {"count": len(present), "missing": len(values) - len(present)}
+    if column.kind == "flag":
+        return {**out, "true": int(np.count_nonzero(present == 1.0))}
+    finite = present[np.isfinite(present)]
+    edges = edges_of(column)
+    index = np.clip(np.searchsorted(edges, present, side="right") - 1, 0, len(edges) - 2)
+    bins, counts = np.unique(index, return_counts=True)
+    return {
+        **out,
+        "min": float(finite.min()) if len(finite) else None,
+        "max": float(finite.max()) if len(finite) else None,
+        "sum": float(finite.sum()),
+        "bins": {str(int(at)): int(count) for at, count in zip(bins, counts, strict=True)},
+    }
+
+
+def add_summaries(column: Column, summaries: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The summary of all rows, in the report's form."""
+    out: dict[str, Any] = {"kind": column.kind, "unit": column.unit, "doc": column.doc}
+    out |= {name: sum(one[name] for one in summaries) for name in ("count", "missing")}
+    if column.kind == "flag":
+        return {**out, "true": sum(one["true"] for one in summaries)}
+    lows = [one["min"] for one in summaries if one["min"] is not None]
+    highs = [one["max"] for one in summaries if one["max"] is not None]
+    total = sum(one["sum"] for one in summaries)
+    counts: dict[int, int] = {}
+    for one in summaries:
+        for at, count in one["bins"].items():
+            counts[int(at)] = counts.get(int(at), 0) + count
+    edges = edges_of(column)
+    return {
+        **out,
+        "min": min(lows, default=None),
+        "max": max(highs, default=None),
+        "mean": total / out["count"] if out["count"] else None,
+        "bins": [[_finite(edges[at]), _finite(edges[at + 1]), counts[at]] for at in sorted(counts)],
+    }
+
+
+def edges_of(column: Column) -> npt.NDArray[np.float64]:
+    return UNIT_EDGES if column.kind == "suspicion" or column.unit in ("share", "Jaccard") else WIDE_EDGES
+
+
+def _count_stage(stage: PlannedStage, fates: Fates, table: pa.Table) -> dict[str, Any]:
+    mine = fates.stage == stage.index
+    rules, counts = np.unique(np.where(fates.by_missing, -1 - fates.rule, fates.rule)[mine], return_counts=True)
+    scored = [column for column in stage.columns if column.kind not in ("vector", "link")]
+    missing = np.ones(table.num_rows, bool)
+    for column in stage.columns:
+        if column.kind != "link":
+            missing &= table.column(column.name).is_null().to_numpy()
+    return {
+        "asked": table.num_rows,
+        "missing": int(missing.sum()) if stage.columns else 0,
+        "rejected": int(mine.sum()),
+        "reasons": {str(int(rule)): int(count) for rule, count in zip(rules, counts, strict=True)},
+        "scores": {column.name: summary(column, table.column(column.name)) for column in scored},
+    }
+
+
+def _finite(edge: float) -> float | None:
+    return float(edge) if np.isfinite(edge) else None

@@ -1,0 +1,384 @@
+"""One pass over a part: a run of row and fit checks, then perhaps the keys of a group check.
+
+Columns are stored before anything is decided, under keys that do not know the policy of their
+own stage: a changed limit finds them and scores nothing. Where everything a pass would compute
+is stored already, the data is not read at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from curate.check import FitCheck, GroupCheck, RowCheck, Scores, checked_scores
+from curate.dataset import Part, Rows
+from curate.errors import InvariantError
+from curate.hashing import key_of
+from curate.meter import Meter
+from curate.policy import as_floats, decide
+from curate.steps.base import Batch, Job, PlannedStage, Positions, StoredTask, bad_text, publish, read_part
+from curate.verdicts import QUARANTINED, Fates
+
+Bools = npt.NDArray[np.bool_]
+UNREADABLE = pa.schema(
+    [("position", pa.int64()), ("line", pa.int64()), ("offset", pa.int64()), ("reason", pa.string()), ("raw", pa.binary())]
+)
+
+
+def unreadable_key(job: Job, part: Part) -> str:
+    """Where the rows of a part that could not be read are listed, for Parquet read in place."""
+    return key_of(["unreadable", part.key, list(job.reads)])
+
+
+def unreadable(job: Job, part: Part) -> pa.Table:
+    """The quarantined rows of a part (`UNREADABLE`); for Parquet in place, after its first scan."""
+    if part.in_place:
+        return job.store.read(unreadable_key(job, part))
+    key, segment = part.location.split(":")
+    return job.store.read(key, int(segment) + 2)
+
+
+def columns_key(job: Job, part: Part, stage: PlannedStage, seen: str, state: str) -> str:
+    """Where a stage's columns of a part are stored: check, parameters, data, and the rows seen."""
+    types = {name: str(job.schema.field(name).type) for name in stage.reads}
+    roles = [list(pair) for pair in job.roles]
+    return key_of(
+        [
+            "columns",
+            stage.check.identity(),
+            types,
+            roles,
+            stage.when,
+            job.seed,
+            part.key,
+            part.first_row,
+            list(job.reads),
+            seen,
+            state,
+        ]
+    )
+
+
+@dataclass(frozen=True)
+class Scan(StoredTask):
+    """Score `stages` (indexes, in order) on one part; the last may be a group check, which gets keys only.
+
+    Result: the fates after the row stages. Facts: `alive`, a digest of the rows still alive;
+    `columns`, the key of each row stage's columns; `keys`, that of the group check's keys.
+    """
+
+    part: Part
+    stages: tuple[int, ...]
+    fates_before: str | None
+    seen: str
+    limits: tuple[tuple[float, ...], ...]
+    states: tuple[str, ...]
+
+    def run(self, job: Job) -> None:
+        _Pass(self, job).run()
+
+
+def make_scan(job: Job, part: Part, stages: tuple[int, ...], before: str | None, seen: str, states: Mapping[int, str]) -> Scan:
+    """The task that scans `part`; `seen` is a digest of the rows alive before it, `states` the keys of fitted states."""
+    row_stages = [job.stages[index] for index in stages if not isinstance(job.stages[index].check, GroupCheck)]
+    limits = tuple(
+        () if stage.policy.needs_all_rows else tuple(rule.limit(None) for rule in stage.policy.rules) for stage in row_stages
+    )
+    fitted = tuple(states.get(index, "") for index in stages)
+    policies = [[[repr(rule) for rule in stage.policy.rules], stage.policy.on_missing] for stage in row_stages]
+    identities = [[job.stages[index].check.identity(), job.stages[index].when] for index in stages]
+    # The names of stages are not part of the key: they appear in no stored column.
+    key = key_of(
+        ["scan", part.key, part.first_row, part.rows, before, seen, identities, policies, list(fitted), list(stages)]
+        + [[list(pair) for pair in job.roles], job.seed, job.audit, job.shards, list(job.reads), str(job.schema)]
+    )
+    return Scan(key, part, stages, before, seen, limits, fitted)
+
+
+def mask_digest(mask: Bools) -> str:
+    """A digest of which rows a mask holds."""
+    return key_of(["rows", len(mask), np.packbits(mask).tobytes().hex() if mask.size else ""])
+
+
+@dataclass
+class _Pass:
+    """The state of one scan while it runs."""
+
+    task: Scan
+    job: Job
+    meter: Meter = field(default_factory=Meter)
+    scored: dict[int, list[pa.Table]] = field(default_factory=dict)
+
+    def run(self) -> None:
+        task, job = self.task, self.job
+        stages = [job.stages[index] for index in task.stages]
+        self.step = stages[0].name if stages else "read"
+        self.group = stages.pop() if stages and isinstance(stages[-1].check, GroupCheck) else None
+        self.row_stages = stages
+        self.column_keys = self._column_keys()
+        self._fates = self._fates_before()
+        stored = all(job.store.has(key) for key in self.column_keys) and self._fates is not None
+        keys = _Keys(self) if self.group else None
+        if stored:
+            self._replay()
+        if keys and stored:
+            keys_stored = job.store.has(keys.key())
+        if not stored or (keys and not keys_stored):
+            self._read(keys, score=not stored)
+        if not stored:
+            self._publish_columns()
+        alive = self.fates.alive
+        facts: dict[str, Any] = {"alive": mask_digest(alive), "alive_rows": int(alive.sum()), "columns": list(self.column_keys)}
+        facts["unreadable"] = int((~self.fates.readable).sum())
+        if keys:
+            facts["keys"] = keys.publish()
+        publish(job, task.key, [self.fates.to_table()], self.meter, self.step, **facts)
+
+    @property
+    def fates(self) -> Fates:
+        """The part's fates so far; known once the part was looked at."""
+        assert self._fates is not None
+        return self._fates
+
+    def _column_keys(self) -> list[str]:
+        """Each stage saw what the stages before it in this pass left alive, so their keys and rules chain."""
+        keys, seen = [], self.task.seen
+        for at, stage in enumerate(self.row_stages):
+            key = columns_key(self.job, self.task.part, stage, seen, self.task.states[at])
+            keys.append(key)
+            if not self.job.audit:
+                seen = key_of([seen, key, [repr(rule) for rule in stage.policy.rules], stage.policy.on_missing])
+        return keys
+
+    def _fates_before(self) -> Fates | None:
+        task, job = self.task, self.job
+        if task.fates_before is not None:
+            return Fates.from_table(job.store.read(task.fates_before))
+        if task.part.in_place and not job.store.has(unreadable_key(job, task.part)):
+            return None
+        return Fates.fresh(task.part.rows, unreadable(job, task.part).column("position").to_numpy())
+
+    def _replay(self) -> None:
+        """Decide again from stored columns, without the data."""
+        for at, (stage, key) in enumerate(zip(self.row_stages, self.column_keys, strict=True)):
+            self._decide(stage, at, self.job.store.read(key))
+
+    def _read(self, keys: _Keys | None, score: bool) -> None:
+        """Stream the part: set bad text aside, score the stages a batch at a time, make keys of what is left."""
+        job, part = self.job, self.task.part
+        first_look = self._fates is None
+        bad: dict[int, str] = {}
+        if first_look:
+            self._fates = Fates.fresh(part.rows, np.empty(0, np.int64))
+        columns = job.reads if part.in_place else self._reads()
+        rows = 0
+        for batch in read_part(job, part, columns, self.meter, self.step):
+            rows += len(batch.positions)
+            if first_look:
+                found = bad_text(batch.table)
+                bad |= {int(batch.positions[index]): reason for index, reason in found.items()}
+                self.fates.stage[batch.positions[list(found)]] = QUARANTINED
+            if score:
+                self._score(batch)
+            if keys:
+                keys.add(batch)
+        self.meter.add(self.step, rows=rows)
+        if first_look and part.in_place:
+            _publish_unreadable(job, part, bad, self.meter, self.step)
+
+    def _reads(self) -> list[str]:
+        stages = [*self.row_stages, *([self.group] if self.group else [])]
+        return list(dict.fromkeys(name for stage in stages for name in stage.reads))
+
+    def _score(self, batch: Batch) -> None:
+        for at, stage in enumerate(self.row_stages):
+            table, positions = self.asked(stage, batch)
+            with self.meter.seconds("score", stage.name):
+                state = self._state(at)
+                scores = score_rows(stage, table, row_ids(self.task.part, positions), self.job, state)
+            columns = pa.table({"position": positions, **scores})
+            self.scored.setdefault(at, []).append(columns)
+            self.meter.add(stage.name, rows_scored=len(positions))
+            self._decide(stage, at, columns)
+
+    def asked(self, stage: PlannedStage, batch: Batch) -> tuple[pa.Table, Positions]:
+        """The rows of a batch that a stage is asked about: alive (readable in audit mode) and under its condition."""
+        mask = (self.fates.readable if self.job.audit else self.fates.alive)[batch.positions]
+        table = batch.table
+        if stage.condition is not None:
+            mask = mask & stage.condition.mask(table)
+        if mask.all():
+            return table, batch.positions
+        return table.filter(pa.array(mask)), batch.positions[mask]
+
+    def _state(self, at: int) -> Mapping[str, npt.NDArray[Any]] | None:
+        if not self.task.states[at]:
+            return None
+        from curate.steps.fit import read_state
+
+        return read_state(self.job, self.task.states[at])
+
+    def _decide(self, stage: PlannedStage, at: int, columns: pa.Table) -> None:
+        """Apply the stage's policy, unless its limit needs all rows: then `judge` does, when they are known."""
+        if stage.policy.needs_all_rows:
+            return
+        judge_rows(self.fates, stage, columns, self.task.limits[at])
+
+    def _publish_columns(self) -> None:
+        for at, (stage, key) in enumerate(zip(self.row_stages, self.column_keys, strict=True)):
+            schema = columns_schema(stage)
+            table = pa.concat_tables(self.scored[at]).cast(schema) if at in self.scored else schema.empty_table()
+            with self.meter.seconds("write", stage.name):
+                self.job.store.put(key, [table])
+
+
+@dataclass
+class _Keys:
+    """Collects the keys of a group check in shards, and publishes them."""
+
+    scan: _Pass
+
+    def __post_init__(self) -> None:
+        assert self.scan.group is not None
+        self.stage = self.scan.group
+        self.check = self.stage.check
+        self.shards: list[list[pa.Table]] = [[] for _ in range(self.scan.job.shards)]
+        self.asked: list[pa.Table] = []
+        self.made = False
+
+    def key(self) -> str:
+        """Known once the fates are: the keys depend on the rows asked, whatever decided about the others."""
+        scan = self.scan
+        mask = scan.fates.readable if scan.job.audit else scan.fates.alive
+        return key_of(["keys", columns_key(scan.job, scan.task.part, self.stage, mask_digest(mask), ""), scan.job.shards])
+
+    def add(self, batch: Batch) -> None:
+        assert isinstance(self.check, GroupCheck)
+        self.made = True
+        scan = self.scan
+        table, positions = scan.asked(self.stage, batch)
+        with scan.meter.seconds("score", self.stage.name):
+            visible = visible_rows(self.stage, table)
+            ids = row_ids(scan.task.part, positions)
+            shown = Rows(
+                table.filter(pa.array(visible)).select(list(self.stage.needs)), ids[visible], scan.job.roles, scan.job.seed
+            )
+            keys = self.check.keys(shown)
+            index = keys.column("row").to_numpy()
+            keyed = np.zeros(len(positions), bool)
+            keyed[np.flatnonzero(visible)[index]] = True
+            keys = keys.set_column(keys.column_names.index("row"), "row", pa.array(shown.row_ids[index]))
+            self.asked.append(pa.table({"position": positions, "keyed": keyed}))
+            for shard, piece in enumerate(split_by_key(keys, scan.job.shards)):
+                if piece.num_rows:
+                    self.shards[shard].append(piece)
+        scan.meter.add(self.stage.name, rows_scored=len(positions))
+
+    def publish(self) -> str:
+        """Segment 0: the rows asked and whether they had a key; then one segment a shard."""
+        scan, key = self.scan, self.key()
+        if not self.made and scan.job.store.has(key):
+            return key
+        empty = self._empty()
+        asked = (
+            pa.concat_tables(self.asked)
+            if self.asked
+            else pa.table({"position": pa.array([], pa.int64()), "keyed": pa.array([], pa.bool_())})
+        )
+        tables = [asked, *(pa.concat_tables(pieces) if pieces else empty for pieces in self.shards)]
+        with scan.meter.seconds("write", self.stage.name):
+            scan.job.store.put(key, tables, {"rows": asked.num_rows, "keys": sum(table.num_rows for table in tables[1:])})
+        return key
+
+    def _empty(self) -> pa.Table:
+        assert isinstance(self.check, GroupCheck)
+        job = self.scan.job
+        schema = pa.schema([job.schema.field(name) for name in self.stage.needs])
+        keys = self.check.keys(Rows(schema.empty_table(), np.empty(0, np.uint64), job.roles, job.seed))
+        return keys.set_column(keys.column_names.index("row"), "row", pa.array([], pa.uint64()))
+
+
+def score_rows(
+    stage: PlannedStage, table: pa.Table, ids: npt.NDArray[np.uint64], job: Job, state: Mapping[str, npt.NDArray[Any]] | None
+) -> dict[str, pa.Array]:
+    """A row or fit check's columns for the rows of `table`: rows with a null needed cell are hidden and scored missing."""
+    visible = visible_rows(stage, table)
+    shown = Rows(table.filter(pa.array(visible)).select(list(stage.needs)), ids[visible], job.roles, job.seed)
+    scores: Scores
+    if isinstance(stage.check, FitCheck):
+        assert state is not None, f"{stage.name} was not fitted"
+        scores = stage.check.score(shown, state)
+    elif isinstance(stage.check, RowCheck):
+        scores = stage.check.score(shown)
+    else:
+        raise InvariantError(f"`{stage.name}` is neither a row nor a fit check")
+    checked = checked_scores(stage.check, stage.columns, scores, len(shown))
+    if visible.all():
+        return checked
+    index = pa.array(np.cumsum(visible) - 1, mask=~visible)
+    return {name: array.take(index) for name, array in checked.items()}
+
+
+def visible_rows(stage: PlannedStage, table: pa.Table) -> Bools:
+    """Rows whose needed cells are all there; every row for a check that sees nulls."""
+    visible = np.ones(table.num_rows, bool)
+    if not stage.check.sees_nulls:
+        for name in stage.needs:
+            column = table.column(name)
+            if column.null_count:
+                visible &= column.is_valid().to_numpy()
+    return visible
+
+
+def columns_schema(stage: PlannedStage) -> pa.Schema:
+    """The stored form of a stage's columns: the position in the part, then the declared columns."""
+    return pa.schema([("position", pa.int64()), *((column.name, column.type) for column in stage.columns)])
+
+
+def judge_rows(fates: Fates, stage: PlannedStage, columns: pa.Table, limits: tuple[float, ...]) -> None:
+    """Let a stage's policy reject rows, given its columns for the rows asked."""
+    positions = columns.column("position").to_numpy()
+    wanted = {rule.column for rule in stage.policy.rules}
+    cells = {name: as_floats(columns.column(name)) for name in wanted}
+    decision = decide(stage.policy, cells, limits, len(positions))
+    witness = np.full(len(positions), -1, np.int64)
+    if stage.link is not None:
+        witness = columns.column(stage.link).cast(pa.int64()).fill_null(-1).to_numpy()
+    fates.reject(stage.index, positions, decision, witness)
+
+
+def row_ids(part: Part, positions: Positions) -> npt.NDArray[np.uint64]:
+    return positions.astype(np.uint64) + np.uint64(part.first_row)
+
+
+def split_by_key(keys: pa.Table, shards: int) -> Iterator[pa.Table]:
+    """The rows of `keys` cut by the top bits of `key`: all rows of one key fall in one shard."""
+    if shards == 1:
+        yield keys
+        return
+    shard = keys.column("key").to_numpy() >> np.uint64(64 - (shards - 1).bit_length())
+    order = np.argsort(shard, kind="stable")
+    bounds = np.searchsorted(shard[order], np.arange(shards + 1))
+    keys = keys.take(pa.array(order))
+    for start, stop in zip(bounds[:-1], bounds[1:], strict=True):
+        yield keys.slice(start, stop - start)
+
+
+def _publish_unreadable(job: Job, part: Part, bad: dict[int, str], meter: Meter, step: str) -> None:
+    table = pa.table(
+        {
+            "position": sorted(bad),
+            "line": pa.nulls(len(bad), pa.int64()),
+            "offset": pa.nulls(len(bad), pa.int64()),
+            "reason": [bad[at] for at in sorted(bad)],
+            "raw": pa.nulls(len(bad), pa.binary()),
+        },
+        schema=UNREADABLE,
+    )
+    with meter.seconds("write", step):
+        job.store.put(unreadable_key(job, part), [table], {"unreadable": len(bad)})

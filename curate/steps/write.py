@@ -1,0 +1,289 @@
+"""Write one part's files: kept, rejected, quarantined, verdicts, scores; and count what was written."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from curate.dataset import Part, as_text
+from curate.errors import InvariantError
+from curate.hashing import identity_sum, key_of
+from curate.meter import Meter
+from curate.sink import Sink, json_lines, open_sink
+from curate.steps.base import Batch, Job, StoredTask, publish, read_part
+from curate.steps.count import count_groups, count_links, count_stages
+from curate.steps.scan import row_ids, unreadable
+from curate.verdicts import Fates, Names, Verdicts
+
+FOLDERS = ("kept", "rejected", "quarantined", "verdicts", "scores")
+RAW_BYTES = 64 << 10
+"""at most this much of an unreadable row is kept as evidence"""
+REASONS = pa.schema(
+    [
+        ("curate_stage", pa.string()),
+        ("curate_check", pa.string()),
+        ("curate_column", pa.string()),
+        ("curate_rule", pa.string()),
+        ("curate_value", pa.float64()),
+        ("curate_limit", pa.float64()),
+        ("curate_witness_row", pa.uint64()),
+        ("curate_witness_id", pa.string()),
+    ]
+)
+"""What `rejected/` adds to the input's columns."""
+
+
+@dataclass(frozen=True)
+class Ids(StoredTask):
+    """The caller's id of each row of one part that is somebody's witness."""
+
+    part: Part
+    fates: tuple[str, ...]
+
+    def run(self, job: Job) -> None:
+        meter, column = Meter(), job.roles.id
+        assert column is not None
+        wanted = _witnesses(job, self.fates, self.part)
+        rows: list[npt.NDArray[np.uint64]] = []
+        ids: list[pa.Array] = []
+        if wanted.any():
+            for batch in read_part(job, self.part, [column], meter, "write"):
+                mask = wanted[batch.positions]
+                rows.append(row_ids(self.part, batch.positions[mask]))
+                ids.append(id_text(batch.table.column(column)).filter(pa.array(mask)))
+        table = pa.table(
+            {"row": np.concatenate(rows) if rows else np.empty(0, np.uint64), "id": pa.chunked_array(ids, pa.string())}
+        )
+        publish(job, self.key, [table], meter, "write")
+
+
+@dataclass(frozen=True)
+class Write(StoredTask):
+    """All files of one part, below `folder`. Facts: counts, identities and sizes of what was written."""
+
+    part: Part
+    folder: str
+    fates: str
+    columns: tuple[str, ...]
+    witness_ids: tuple[str, ...]
+
+    def is_done(self, job: Job) -> bool:
+        if not job.store.has(self.key):
+            return False
+        sizes: Mapping[str, int] = job.store.facts(self.key)["sizes"]
+        return all(_size(Path(self.folder) / name) == size for name, size in sizes.items())
+
+    def run(self, job: Job) -> None:
+        meter = Meter()
+        fates = Fates.from_table(job.store.read(self.fates))
+        all_ids = np.arange(self.part.first_row, self.part.first_row + self.part.rows, dtype=np.uint64)
+        verdicts = Verdicts(all_ids, fates, self.part.first_row, stage_names(job))
+        witness_ids = self._witness_ids(job, fates)
+        written, ids, sizes, groups = self._write_rows(job, verdicts, witness_ids, meter)
+        with meter.seconds("write", "write"):
+            ledger = verdicts.to_table(self.part.source_file, self.part.first_source_row, ids, witness_ids)
+            sizes |= self._write_one(job, "verdicts", ledger)
+            scores = scores_table(job, self.part, self.columns)
+            sizes |= self._write_one(job, "scores", scores)
+        if written != verdicts.identities():
+            raise InvariantError("the rows written are not the rows of the ledger; nothing was published", place=self.part.name)
+        with meter.seconds("score", "write"):
+            columns = [job.store.read(key) for key in self.columns]
+            counted = count_stages(job, fates, columns)
+        meter.add("write", rows=self.part.rows, bytes_written=sum(sizes.values()))
+        facts = {"sizes": sizes, "identities": written, "counts": verdicts.counts(), "stages": counted}
+        publish(job, self.key, [groups, count_links(job, columns)], meter, "write", **facts)
+
+    def _write_rows(
+        self, job: Job, verdicts: Verdicts, witness_ids: pa.Array, meter: Meter
+    ) -> tuple[dict[str, int], pa.Array, dict[str, int], pa.Table]:
+        """Stream the part's rows into kept/ and rejected/; identities are taken from what is handed to the writers."""
+        fates, name = verdicts.fates, self.part.name
+        written = {"kept": 0, "rejected": 0, "quarantined": 0}
+        reasons = pa.table([*verdicts.reason_columns().values(), _witness_rows(fates), witness_ids], schema=REASONS)
+        kept = self._sink(job, "kept", job.output, job.schema)
+        rejected = self._sink(job, "rejected", "parquet", rejected_schema(job.schema))
+        quarantined: list[dict[str, Any]] = []
+        pieces: list[pa.Array] = []
+        groups: list[pa.Table] = []
+        places: list[npt.NDArray[np.int64]] = []
+        for batch in read_part(job, self.part, None, meter, "write"):
+            with meter.seconds("write", "write"):
+                stage = fates.stage[batch.positions]
+                row = row_ids(self.part, batch.positions)
+                _write_kept(kept, batch, stage == -1)
+                written["kept"] += identity_sum(row[stage == -1])
+                _write_rejected(rejected, batch, stage >= 0, reasons)
+                written["rejected"] += identity_sum(row[stage >= 0])
+                quarantined += _bad_rows(self.part, batch, stage == -2)
+                groups.append(count_groups({name: batch.table.column(name) for name in job.roles.group}, stage))
+                if job.roles.id:
+                    pieces.append(id_text(batch.table.column(job.roles.id)))
+                    places.append(batch.positions)
+        ids = _scatter(pieces, places, self.part.rows)
+        sizes = {f"kept/{name}.{job.output}": kept.close(), f"rejected/{name}.parquet": rejected.close()}
+        records = _quarantine_records(self.part, unreadable(job, self.part), quarantined)
+        written["quarantined"] = identity_sum(np.array([record["row_id"] for record in records], np.uint64))
+        if records:
+            sizes |= self._write_quarantined(job, records)
+        grouped = pa.concat_tables(groups) if groups else count_groups({}, np.empty(0, np.int16))
+        return {verdict: total % 2**64 for verdict, total in written.items()}, ids, sizes, grouped
+
+    def _sink(self, job: Job, folder: str, form: str, schema: pa.Schema) -> Sink:
+        aside = job.store.aside(f"{self.key}-{folder}")
+        return open_sink(form, Path(self.folder) / folder, self.part.name, schema, aside)
+
+    def _write_one(self, job: Job, folder: str, table: pa.Table) -> dict[str, int]:
+        sink = self._sink(job, folder, "parquet", table.schema)
+        for start in range(0, max(table.num_rows, 1), LEDGER_ROWS):
+            sink.write(table.slice(start, LEDGER_ROWS))
+        return {f"{folder}/{self.part.name}.parquet": sink.close()}
+
+    def _write_quarantined(self, job: Job, records: Sequence[dict[str, Any]]) -> dict[str, int]:
+        path = Path(self.folder) / "quarantined" / f"{self.part.name}.jsonl"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        aside = job.store.aside(f"{self.key}-quarantined")
+        aside.write_bytes(json_lines(records))
+        aside.rename(path)
+        return {f"quarantined/{path.name}": path.stat().st_size}
+
+    def _witness_ids(self, job: Job, fates: Fates) -> pa.Array:
+        """The caller's id of each row's witness; null for none, or where the data has no ids."""
+        if not self.witness_ids:
+            return pa.nulls(self.part.rows, pa.string())
+        known = pa.concat_tables([job.store.read(key) for key in self.witness_ids]).sort_by("row")
+        rows = known.column("row").to_numpy().astype(np.int64)
+        at = np.searchsorted(rows, fates.witness)
+        at = np.minimum(at, max(len(rows) - 1, 0))
+        hit = (fates.witness >= 0) & (rows[at] == fates.witness) if len(rows) else np.zeros(self.part.rows, bool)
+        return known.column("id").combine_chunks().take(pa.array(at, mask=~hit))
+
+
+LEDGER_ROWS = 1 << 16
+
+
+def make_ids(job: Job, parts: Sequence[Part], fates: Sequence[str]) -> list[Ids]:
+    return [Ids(key_of(["ids", part.key, part.first_row, job.roles.id, list(fates)]), part, tuple(fates)) for part in parts]
+
+
+def make_write(job: Job, part: Part, folder: Path, fates: str, columns: Sequence[str], ids: Sequence[Ids]) -> Write:
+    witness_ids = tuple(task.key for task in ids)
+    place = [part.index, part.source_file, part.first_source_row, part.first_row, part.key, list(part.partition)]
+    names = [[stage.name, stage.check.name] for stage in job.stages]
+    key = key_of(
+        [
+            "write",
+            place,
+            str(job.schema),
+            job.output,
+            fates,
+            list(columns),
+            list(witness_ids),
+            names,
+            [list(pair) for pair in job.roles],
+        ]
+    )
+    return Write(key, part, str(folder), fates, tuple(columns), witness_ids)
+
+
+def stage_names(job: Job) -> Names:
+    rules = tuple(tuple((rule.column, rule.word) for rule in stage.policy.rules) for stage in job.stages)
+    return Names(tuple(stage.name for stage in job.stages), tuple(stage.check.name for stage in job.stages), rules)
+
+
+def rejected_schema(schema: pa.Schema) -> pa.Schema:
+    return pa.schema([*schema, *REASONS], metadata=schema.metadata)
+
+
+def scores_table(job: Job, part: Part, columns: Sequence[str]) -> pa.Table:
+    """Every scalar column of every stage, one row a row; null where the cell is missing or was not asked for."""
+    arrays: dict[str, pa.Array] = {"row_id": pa.array(np.arange(part.first_row, part.first_row + part.rows, dtype=np.uint64))}
+    for stage, key in zip(job.stages, columns, strict=True):
+        table = job.store.read(key)
+        index = np.full(part.rows, -1, np.int64)
+        index[table.column("position").to_numpy()] = np.arange(table.num_rows)
+        at = pa.array(index, mask=index < 0)
+        for column in stage.columns:
+            if column.kind != "vector":
+                arrays[f"{stage.name}.{column.name}"] = table.column(column.name).combine_chunks().take(at)
+    return pa.table(arrays)
+
+
+def id_text(column: pa.ChunkedArray) -> pa.Array:
+    """The id column as strings; ids are shown as the caller wrote them."""
+    return as_text(column).cast(pa.string())
+
+
+def _write_kept(sink: Sink, batch: Batch, mask: npt.NDArray[np.bool_]) -> None:
+    sink.write(batch.table if mask.all() else batch.table.filter(pa.array(mask)))
+
+
+def _write_rejected(sink: Sink, batch: Batch, mask: npt.NDArray[np.bool_], reasons: pa.Table) -> None:
+    if mask.any():
+        rows = batch.table.filter(pa.array(mask))
+        why = reasons.take(pa.array(batch.positions[mask]))
+        sink.write(pa.table([*rows.columns, *why.columns], schema=rejected_schema(rows.schema)))
+
+
+def _bad_rows(part: Part, batch: Batch, mask: npt.NDArray[np.bool_]) -> list[dict[str, Any]]:
+    """Unreadable rows of Parquet read in place: each as a one-row Arrow stream, so nothing of it is lost."""
+    out = []
+    for index in np.flatnonzero(mask):
+        sink = pa.BufferOutputStream()
+        row = pa.Table.from_batches(batch.table.slice(int(index), 1).combine_chunks().to_batches())
+        with pa.ipc.new_stream(sink, row.schema) as stream:
+            stream.write_table(row)
+        out.append({"position": int(batch.positions[index]), "raw": sink.getvalue().to_pybytes(), "raw_format": "arrow-stream"})
+    return out
+
+
+def _quarantine_records(part: Part, table: pa.Table, in_place: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    raw_of = {record["position"]: record["raw"] for record in in_place}
+    records = []
+    for row in table.to_pylist():
+        raw = raw_of.get(row["position"], row["raw"] or b"")
+        records.append(
+            {
+                "row_id": part.first_row + row["position"],
+                "source_file": part.source_file,
+                "source_row": part.first_source_row + row["position"],
+                "line": None if row["line"] is None else part.first_line + row["line"],
+                "offset": row["offset"],
+                "reason": row["reason"],
+                "raw": base64.b64encode(raw[:RAW_BYTES]).decode(),
+                "raw_format": "arrow-stream" if row["position"] in raw_of else "bytes",
+                "raw_truncated": len(raw) > RAW_BYTES,
+            }
+        )
+    return records
+
+
+def _witness_rows(fates: Fates) -> pa.Array:
+    return pa.array(fates.witness.astype(np.uint64), mask=fates.witness < 0)
+
+
+def _witnesses(job: Job, fates: Sequence[str], part: Part) -> npt.NDArray[np.bool_]:
+    wanted = np.zeros(part.rows, bool)
+    for key in fates:
+        at = job.store.read(key).column("witness").to_numpy() - part.first_row
+        wanted[at[(at >= 0) & (at < part.rows)]] = True
+    return wanted
+
+
+def _scatter(pieces: list[pa.Array], places: list[npt.NDArray[np.int64]], rows: int) -> pa.Array:
+    if not pieces:
+        return pa.nulls(rows, pa.string())
+    index = np.full(rows, -1, np.int64)
+    index[np.concatenate(places)] = np.arange(sum(len(piece) for piece in pieces))
+    return pa.concat_arrays(pieces).take(pa.array(index, mask=index < 0))
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else -1

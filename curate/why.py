@@ -1,0 +1,132 @@
+"""Why one row ended as it did: every score, rule and limit, and the witness beside it.
+
+Only the parts that hold the row and its witness are opened, and of them one row group.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow.parquet as pq
+
+from curate.errors import RequestError
+from curate.rundir import read_document
+
+Row = dict[str, Any]
+
+
+def why(run: str | Path, row_or_id: str | int) -> dict[str, Any]:
+    """The whole story of one row, given its row id or the caller's id.
+
+    Text that is a whole number is taken for a caller's id where the data has such an id, and
+    for a row id otherwise. Raises `RequestError` where there is no such row.
+    """
+    path = Path(run)
+    manifest = read_document(path, "manifest.json")
+    row_id = _find(path, manifest, row_or_id)
+    verdict = _verdict(path, manifest, row_id)
+    scores = _read_one(_part_file(path, manifest, row_id, "scores"), row_id - _part(manifest, row_id)["first_row"])
+    out = {**verdict, "stages": _stages(manifest, verdict, scores), "row": _cells(path, manifest, verdict), "witness": None}
+    if verdict["witness_row"] is not None:
+        other = _verdict(path, manifest, verdict["witness_row"])
+        out["witness"] = {**other, "row": _cells(path, manifest, other)}
+    return out
+
+
+def _find(run: Path, manifest: Mapping[str, Any], row_or_id: str | int) -> int:
+    text = str(row_or_id)
+    if isinstance(row_or_id, str) and manifest["roles"].get("id"):
+        ids = pl.scan_parquet(sorted(map(str, (run / "verdicts").glob("*.parquet"))))
+        found = ids.filter(pl.col("id") == text).select("row_id").head(2).collect()["row_id"].to_list()
+        if len(found) > 1:
+            raise RequestError(
+                f"the id `{text}` belongs to several rows", hint=f"give a row number, such as {found[0]} or {found[1]}"
+            )
+        if found:
+            return int(found[0])
+    if text.isascii() and text.isdecimal():
+        return int(text)
+    raise RequestError(
+        f"there is no row with the id `{text}`", place=str(run), hint="give an id of the data or a row number, counted from 0"
+    )
+
+
+def _part(manifest: Mapping[str, Any], row_id: int) -> Mapping[str, Any]:
+    parts = [part for part in manifest["parts"] if part["rows"]]
+    at = bisect.bisect_right([part["first_row"] for part in parts], row_id) - 1
+    if at < 0 or row_id >= parts[at]["first_row"] + parts[at]["rows"]:
+        rows = sum(part["rows"] for part in parts)
+        raise RequestError(f"there is no row {row_id}: the run has {rows} rows, numbered from 0")
+    found: Mapping[str, Any] = parts[at]
+    return found
+
+
+def _part_file(run: Path, manifest: Mapping[str, Any], row_id: int, folder: str, form: str = "parquet") -> Path:
+    return run / folder / f"{_part(manifest, row_id)['name']}.{form}"
+
+
+def _read_one(path: Path, index: int) -> Row:
+    """Row `index` of a Parquet file, through the one row group that holds it."""
+    with pq.ParquetFile(path) as file:
+        for group in range(file.num_row_groups):
+            rows = file.metadata.row_group(group).num_rows
+            if index < rows:
+                return dict(file.read_row_group(group).slice(index, 1).to_pylist()[0])
+            index -= rows
+    raise RequestError("a file of the run is shorter than its manifest says", place=str(path), hint="run the pipeline again")
+
+
+def _verdict(run: Path, manifest: Mapping[str, Any], row_id: int) -> Row:
+    part = _part(manifest, row_id)
+    return _read_one(_part_file(run, manifest, row_id, "verdicts"), row_id - part["first_row"])
+
+
+def _cells(run: Path, manifest: Mapping[str, Any], verdict: Row) -> Row | None:
+    """The row as the input had it, from kept/ or rejected/; None for a row that could not be read."""
+    if verdict["verdict"] == "quarantined":
+        return None
+    part = _part(manifest, verdict["row_id"])
+    verdicts = pq.read_table(_part_file(run, manifest, verdict["row_id"], "verdicts"), columns=["verdict"]).column("verdict")
+    before = pl.Series(pl.from_arrow(verdicts))[: verdict["row_id"] - part["first_row"]]
+    index = int((before == verdict["verdict"]).sum())
+    form = manifest["output"] if verdict["verdict"] == "kept" else "parquet"
+    path = _part_file(run, manifest, verdict["row_id"], verdict["verdict"], form)
+    row = _read_one(path, index) if form == "parquet" else _read_line(path, form, index)
+    return {name: value for name, value in row.items() if not name.startswith("curate_")}
+
+
+def _read_line(path: Path, form: str, index: int) -> Row:
+    if form == "csv":
+        return pl.scan_csv(path, infer_schema=False).slice(index, 1).collect().to_dicts()[0]
+    return pl.scan_ndjson(path).slice(index, 1).collect().to_dicts()[0]
+
+
+def _stages(manifest: Mapping[str, Any], verdict: Row, scores: Row) -> list[Row]:
+    """Each stage's scores and rules for the row; a stage after the rejection was not asked."""
+    audit = manifest["pipeline"].get("mode") == "audit"
+    out, gone = [], verdict["verdict"] == "quarantined"
+    for stage in manifest["stages"]:
+        prefix = f"{stage['name']}."
+        own = {name.removeprefix(prefix): value for name, value in scores.items() if name.startswith(prefix)}
+        asked = not gone or (audit and verdict["verdict"] != "quarantined")
+        decided = verdict["stage"] == stage["name"]
+        status = "not asked" if not asked else "missing" if all(value is None for value in own.values()) else "scored"
+        out.append(
+            {"name": stage["name"], "status": status, "scores": own, "rules": _rules(stage, own, verdict if decided else None)}
+        )
+        gone = gone or decided
+    return out
+
+
+def _rules(stage: Mapping[str, Any], scores: Row, verdict: Row | None) -> list[Row]:
+    out = []
+    for rule in stage["rules"]:
+        value = scores.get(rule["column"])
+        number = None if value is None else float(value)
+        fired = verdict is not None and verdict["column"] == rule["column"] and verdict["rule"] in (rule["rule"], "on_missing")
+        out.append({**rule, "value": number, "fires": fired})
+    return out
