@@ -41,7 +41,9 @@ SPACELESS = (
     "\u3005\u3007\u3040-\u30ff\u31f0-\u31ff\uff66-\uff9f"  # Hiragana, Katakana
     "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af"  # Han
 )
-TOKEN = re.compile(rf"[^\W{SPACELESS}]+|(?=\w)[{SPACELESS}]")
+MARKS = "".join(chr(code) for code in range(0x300, 0x1F000) if unicodedata.category(chr(code))[0] == "M")
+LETTER = rf"[^\W{SPACELESS}]"
+TOKEN = re.compile(rf"{LETTER}+(?:[{MARKS}]+{LETTER}*)*|(?=[\w{MARKS}])[{SPACELESS}]")
 Shingles = frozenset[tuple[str, ...]]
 
 
@@ -105,7 +107,7 @@ def draw(below: int, *name: object) -> int:
 
 
 def tokens(text: str) -> list[str]:
-    """Case-folded words of the NFC form; every letter of a script without spaces is a token of its own."""
+    """Case-folded words of the NFC form, marks with their letter; each character of a script without spaces is a token."""
     return TOKEN.findall(unicodedata.normalize("NFC", text).casefold())
 
 

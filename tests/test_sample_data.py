@@ -102,9 +102,17 @@ def refuse(constant: str) -> object:
 
 def shingles(text: str) -> set[tuple[str, ...]]:
     """Word 5-grams written a second time, plainly, so that the script is not its own judge."""
-    words: list[str] = []
-    for word in re.findall(r"\w+", unicodedata.normalize("NFC", text).casefold()):
-        words += SPACELESS.sub(lambda found: f" {found[0]} ", word).split()
+    words, inside = [], False
+    for letter in unicodedata.normalize("NFC", text).casefold():
+        is_mark = unicodedata.category(letter)[0] == "M"
+        if SPACELESS.match(letter):
+            words += [letter] if letter.isalnum() or is_mark else []
+            inside = False
+        elif letter.isalnum() or letter == "_" or (is_mark and inside):
+            words[len(words) - inside :] = [words[-1] + letter if inside else letter]
+            inside = True
+        else:
+            inside = False
     if not words:
         return set()
     return {tuple(words[i : i + 5]) for i in range(max(1, len(words) - 4))}
