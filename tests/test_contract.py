@@ -1,0 +1,34 @@
+"""Every check of the catalogue keeps every promise of `curate.testing`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from curate.check import Check, catalogue, make_check
+from curate.testing import PROMISES, sample
+
+GIVEN: list[tuple[str, dict[str, Any]]] = [(name, {}) for name in catalogue()]
+GIVEN += [
+    ("missing", {"of": ["body", "width"]}),
+    ("exact_dup", {"prefer": ["longest", {"lowest": "width"}], "empty": "match"}),
+    ("exact_dup", {"of": ["label", "width"], "normalise": False, "prefer": {"order": ["test", "train"], "of": "part"}}),
+    ("near_dup", {"similarity": 0.5, "prefer": [{"highest": "width"}, {"newest": "name"}]}),
+    ("near_dup", {"similarity": 0.1, "shingle": 1, "max_bucket_rows": 2}),
+]
+
+
+@pytest.fixture(params=GIVEN, ids=[f"{name}-{index}" for index, (name, _) in enumerate(GIVEN)])
+def check(request: pytest.FixtureRequest) -> Check:
+    return make_check(*request.param)
+
+
+@pytest.mark.parametrize("promise", PROMISES, ids=lambda promise: promise.__name__)
+def test_every_check_keeps(promise: Any, check: Check) -> None:
+    promise(check, *sample())
+
+
+@pytest.mark.parametrize("promise", PROMISES, ids=lambda promise: promise.__name__)
+def test_every_check_keeps_on_one_row(promise: Any, check: Check) -> None:
+    promise(check, *sample(1))
