@@ -19,7 +19,7 @@ test-all: $(VENV)/.dev
 	$(PYTEST)
 
 bench: $(VENV)/.dev
-	@for script in bench/bench_*.py; do echo "== $$script"; $(BIN)/python "$$script" || exit 1; done
+	@for script in benchmarks/bench_*.py; do echo "== $$script"; $(BIN)/python "$$script" || exit 1; done
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .

@@ -24,12 +24,13 @@ from curate.pipeline import Pipeline
 from curate.plan import Pass, passes
 from curate.progress import Progress
 from curate.rundir import RunDir
+from curate.sink import json_lines
 from curate.steps.base import Job, Task
 from curate.steps.fit import make_fit, make_samples
 from curate.steps.group import group_check, make_candidates, make_features, make_matches, make_settle, make_verifies
 from curate.steps.judge import make_judge, make_spreads, resolve_limits
 from curate.steps.scan import make_scan, unreadable
-from curate.steps.write import Write, make_ids, make_write
+from curate.steps.write import Write, make_ids, make_witness_ids, make_witnesses, make_write, quarantine_records
 
 Facts = dict[str, Any]
 
@@ -114,11 +115,13 @@ def check_quarantine(pipeline: Pipeline, job: Job, parts: Sequence[Part], unread
             examples.append(f"{part.source_file}, {line}: {bad['reason']}")
         if len(examples) >= 3:
             break
+    evidence = job.root / "unreadable.jsonl"
+    evidence.write_bytes(json_lines(record for part in parts for record in quarantine_records(part, unreadable(job, part))))
     raise InputError(
         f"{unreadable_rows} of {rows} rows cannot be read, a share of {unreadable_rows / rows:.3g}, "
         f"and quarantine_limit allows {pipeline.quarantine_limit:g}: " + "; ".join(examples[:3]),
         place="quarantine_limit",
-        hint="mend the rows, or raise `quarantine_limit` to go on without them",
+        hint=f"every one of them is listed in {evidence}: mend them, or raise `quarantine_limit` to go on without them",
     )
 
 
@@ -127,8 +130,7 @@ def write(runner: Runner, out: RunDir, taken: Intake, states: list[PartState]) -
     job, parts = runner.job, taken.dataset.parts
     fates = [_known(state.fates) for state in states]
     has_links = job.roles.id is not None and any(stage.link for stage in job.stages)
-    ids = make_ids(job, parts, fates) if has_links else []
-    runner.run("witnesses", ids)
+    ids = _witness_ids(runner, parts, fates) if has_links else None
     tasks = [make_write(job, state.part, out.path, _known(state.fates), state.columns, ids) for state in states]
     key = key_of([task.key for task in tasks])
     staged = [dataclasses.replace(task, folder=str(out.staging(key))) for task in tasks]
@@ -146,6 +148,17 @@ def write(runner: Runner, out: RunDir, taken: Intake, states: list[PartState]) -
     return Outcome(
         taken.dataset, job, states, tasks, facts, bills, runner.details, runner.limits, busy, runner.tasks, runner.reused
     )
+
+
+def _witness_ids(runner: Runner, parts: Sequence[Part], fates: Sequence[str]) -> str:
+    """Where the callers' ids of all witnesses are stored."""
+    witnesses = make_witnesses(parts, fates)
+    runner.run("witnesses", [witnesses])
+    ids = make_ids(runner.job, parts, witnesses)
+    runner.run("witness ids", ids)
+    joined = make_witness_ids(ids)
+    runner.run("witness ids", [joined])
+    return joined.key
 
 
 def _is_published(runner: Runner, out: RunDir, key: str, tasks: Sequence[Write]) -> bool:

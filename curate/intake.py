@@ -15,9 +15,9 @@ from curate.errors import InputError
 from curate.hashing import key_of
 from curate.meter import Meter
 from curate.source import parquet
+from curate.source.chunk import Quarantined
 from curate.source.discover import SourceFile
 from curate.source.ingest import Chunk, Counter, Piece, pieces
-from curate.source.chunk import Quarantined
 from curate.source.memory import batches_of
 from curate.source.schema import must_reread, unify, with_partitions
 from curate.steps.base import Job, Task, bad_text
@@ -90,7 +90,11 @@ def _settle_types(
 ) -> tuple[list[str], list[dict[str, Any]], list[str]]:
     """Decode again, now with the union's types, the pieces of text formats that were read under other types."""
     tasks = [make_ingest(job, piece, None) for piece in flat]
-    again = [at for at, piece in enumerate(flat) if piece.file.format in LINE_FORMATS and must_reread(map(schema_of, _schemas(facts[at])), schema)]
+    again = [
+        at
+        for at, piece in enumerate(flat)
+        if piece.file.format in LINE_FORMATS and must_reread(map(schema_of, _schemas(facts[at])), schema)
+    ]
     redone = [make_ingest(job, flat[at], schema) for at in again]
     for at, task, fact in zip(again, redone, run("ingest", redone), strict=True):
         tasks[at], facts[at] = task, fact
@@ -124,8 +128,7 @@ def _parts_of(
     row = line = 0
     for piece in cut[file.name]:
         key, facts = decoded[piece]
-        for part in _decoded(file.name, key, facts, file.partition, row, line):
-            yield part
+        yield from _decoded(file.name, key, facts, file.partition, row, line)
         row += sum(chunk["records"] for chunk in facts["chunks"])
         line += sum(chunk["lines"] for chunk in facts["chunks"])
 

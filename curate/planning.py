@@ -59,7 +59,7 @@ class Plan:
         }
 
     def disk(self) -> dict[str, int]:
-        """Upper estimates in bytes: the private store, and the files of the run (twice while a new output replaces an old one)."""
+        """Upper estimates in bytes: the private store, and the files of the run (twice while they replace older ones)."""
         decoded = sum(file.size for file in self.files if not in_place(file))
         rows = self.rows if self.rows is not None else self.decoded_bytes // 1000
         keys = sum(stage.check.keys_per_row() * 24 for stage in self.stages if isinstance(stage.check, GroupCheck))

@@ -190,7 +190,7 @@ def _witnesses_lost(outcome: Outcome) -> int:
 
 
 def _costs(outcome: Outcome, wall_s: float, workers: int) -> dict[str, Any]:
-    """Where the time went. `wall_s` and `waiting_s` are this session's; everything else is the sum over all sessions of this run."""
+    """Where the time went. `wall_s` and `waiting_s` are this session's; everything else sums all sessions of the run."""
     stages = {name: _step(costs) for name, costs in outcome.bill.items()}
     total = {key: sum(step.get(key, 0.0) for step in stages.values()) for key in ("cpu_s", "bytes_read", "bytes_written")}
     by_activity = {f"{activity}_s": sum(step.get(f"{activity}_s", 0.0) for step in stages.values()) for activity in ACTIVITIES}

@@ -73,10 +73,12 @@ class Job:
 
     @functools.cached_property
     def reads(self) -> tuple[str, ...]:
-        """Every input column that some stage, or the ledger's id, reads: what must be readable in a row."""
-        ids = (self.roles.id,) if self.roles.id else ()
-        wanted = {column for stage in self.stages for column in stage.reads} | set(ids)
-        return tuple(name for name in self.schema.names if name in wanted)
+        """The columns that decide whether a row is readable: what some stage reads, and every text column.
+
+        A kept row must open in any reader, and some refuse a file for one byte of bad text.
+        """
+        wanted = {column for stage in self.stages for column in stage.reads}
+        return tuple(field.name for field in self.schema if field.name in wanted or is_text(field.type))
 
 
 class Task(Protocol):
@@ -155,7 +157,7 @@ def bad_text(table: pa.Table) -> dict[int, str]:
     """
     found: dict[int, str] = {}
     for name in table.column_names:
-        if not _is_text(table.schema.field(name).type):
+        if not is_text(table.schema.field(name).type):
             continue
         column = table.column(name)
         try:
@@ -168,7 +170,8 @@ def bad_text(table: pa.Table) -> dict[int, str]:
     return found
 
 
-def _is_text(kind: pa.DataType) -> bool:
+def is_text(kind: pa.DataType) -> bool:
+    """Whether a column's cells are UTF-8 text."""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 

@@ -94,6 +94,7 @@ def add_summaries(column: Column, summaries: Sequence[dict[str, Any]]) -> dict[s
 
 
 def edges_of(column: Column) -> npt.NDArray[np.float64]:
+    """The borders of a column's bins, which depend on its declaration alone."""
     return UNIT_EDGES if column.kind == "suspicion" or column.unit in ("share", "Jaccard") else WIDE_EDGES
 
 

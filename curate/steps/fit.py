@@ -91,6 +91,7 @@ def make_samples(job: Job, stage: int, parts: Mapping[Part, tuple[str, str]], al
 
 
 def make_fit(job: Job, stage: int, samples: list[Sample]) -> Fit:
+    """The one task that fits a stage."""
     keys = tuple(sample.key for sample in samples)
     return Fit(key_of(["fit", job.stages[stage].check.identity(), job.seed, list(keys)]), stage, keys)
 

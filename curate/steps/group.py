@@ -7,6 +7,7 @@ of the rows in pairs only, and one settle sees all proven pairs.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -27,17 +28,19 @@ CHUNK_PAIRS = 500_000
 
 
 def group_check(stage: PlannedStage) -> GroupCheck:
+    """The check of a stage that is known to be a group stage."""
     assert isinstance(stage.check, GroupCheck), stage.name
     return stage.check
 
 
 @dataclass(frozen=True)
 class Match(StoredTask):
-    """The pairs of one shard; for a check that does not verify, its settled columns at once."""
+    """The pairs of one shard; for a check that does not verify, its settled columns at once, a segment a part."""
 
     stage: int
     shard: int
     keys: tuple[str, ...]
+    starts: tuple[int, ...]
 
     def run(self, job: Job) -> None:
         stage, meter = job.stages[self.stage], Meter()
@@ -46,16 +49,17 @@ class Match(StoredTask):
             shard = pa.concat_tables([job.store.read(key, 1 + self.shard) for key in self.keys])
         with meter.seconds("score", stage.name):
             pairs = check.match(shard)
-            result = pairs if check.verifies else settled(stage, check.settle(pairs, None))
-        publish(job, self.key, [result], meter, stage.name, pairs=pairs.num_rows, keys=shard.num_rows)
+            result = [pairs] if check.verifies else by_part(settled(stage, check.settle(pairs, None)), self.starts)
+        publish(job, self.key, result, meter, stage.name, pairs=pairs.num_rows, keys=shard.num_rows)
 
 
 @dataclass(frozen=True)
 class Candidates(StoredTask):
-    """All candidate pairs of a stage, each once, in chunks; segment 0 is the rows they name."""
+    """All candidate pairs of a stage, each once, in chunks; before them, a segment a part, the rows they name."""
 
     stage: int
     matches: tuple[str, ...]
+    starts: tuple[int, ...]
 
     def run(self, job: Job) -> None:
         stage, meter = job.stages[self.stage], Meter()
@@ -71,7 +75,7 @@ class Candidates(StoredTask):
         publish(
             job,
             self.key,
-            [pa.table({"row": rows}), *chunks],
+            [*by_part(pa.table({"row": rows}), self.starts), *chunks],
             meter,
             stage.name,
             chunks=len(chunks),
@@ -91,9 +95,9 @@ class Features(StoredTask):
     def run(self, job: Job) -> None:
         stage, meter = job.stages[self.stage], Meter()
         check = group_check(stage)
-        rows = job.store.read(self.candidates).column("row").to_numpy()
+        rows = job.store.read(self.candidates, self.part.index).column("row").to_numpy()
         wanted = np.zeros(self.part.rows, bool)
-        wanted[_within(rows, self.part) - self.part.first_row] = True
+        wanted[rows - np.uint64(self.part.first_row)] = True
         pieces = [
             _features(
                 check,
@@ -126,7 +130,7 @@ class Verify(StoredTask):
     def run(self, job: Job) -> None:
         stage, meter = job.stages[self.stage], Meter()
         with meter.seconds("read", stage.name):
-            pairs = job.store.read(self.candidates, 1 + self.chunk)
+            pairs = job.store.read(self.candidates, len(self.parts) + self.chunk)
             rows = np.unique(np.concatenate([pairs.column(side).to_numpy() for side in ("row", "other")]))
             features = self._features(job, rows)
         with meter.seconds("score", stage.name):
@@ -145,11 +149,12 @@ class Verify(StoredTask):
 
 @dataclass(frozen=True)
 class Settle(StoredTask):
-    """The columns of every row that has something to say, from all proven pairs of a stage."""
+    """The columns of every row that has something to say, from all proven pairs of a stage; a segment a part."""
 
     stage: int
     proven: tuple[str, ...]
     features: tuple[str, ...]
+    starts: tuple[int, ...]
 
     def run(self, job: Job) -> None:
         stage, meter = job.stages[self.stage], Meter()
@@ -159,7 +164,7 @@ class Settle(StoredTask):
             features = pa.concat_tables([job.store.read(key, 0) for key in self.features])
         with meter.seconds("score", stage.name):
             result = settled(stage, check.settle(pa.concat_tables(tables), features)) if tables else _nothing(stage)
-        publish(job, self.key, [result], meter, stage.name)
+        publish(job, self.key, by_part(result, self.starts), meter, stage.name)
 
 
 def settled(stage: PlannedStage, columns: pa.Table) -> pa.Table:
@@ -168,21 +173,29 @@ def settled(stage: PlannedStage, columns: pa.Table) -> pa.Table:
     return columns.select(schema.names).cast(schema).sort_by("row")
 
 
-def make_matches(job: Job, stage: int, keys: Sequence[str], facts: Sequence[int]) -> list[Match]:
-    """One task a shard; `facts` are the first rows of the parts, since pairs hold row ids."""
+def by_part(table: pa.Table, starts: Sequence[int]) -> list[pa.Table]:
+    """A table sorted by `row`, cut at the first rows of the parts."""
+    bounds = [*np.searchsorted(table.column("row").to_numpy(), np.array(starts, np.uint64)), table.num_rows]
+    return [table.slice(start, stop - start) for start, stop in itertools.pairwise(bounds)]
+
+
+def make_matches(job: Job, stage: int, keys: Sequence[str], starts: Sequence[int]) -> list[Match]:
+    """One task a shard; `starts` are the first rows of the parts, since pairs hold row ids."""
     identity = job.stages[stage].check.identity()
     return [
-        Match(key_of(["match", identity, shard, job.shards, list(keys), list(facts)]), stage, shard, tuple(keys))
+        Match(key_of(["match", identity, shard, job.shards, list(keys), list(starts)]), stage, shard, tuple(keys), tuple(starts))
         for shard in range(job.shards)
     ]
 
 
 def make_candidates(stage: int, matches: Sequence[Match]) -> Candidates:
+    """The one task that merges the pairs of all shards."""
     keys = tuple(task.key for task in matches)
-    return Candidates(key_of(["candidates", list(keys)]), stage, keys)
+    return Candidates(key_of(["candidates", list(keys)]), stage, keys, matches[0].starts)
 
 
 def make_features(job: Job, stage: int, parts: Sequence[Part], candidates: str) -> list[Features]:
+    """A task a part."""
     identity = job.stages[stage].check.identity()
     roles = [list(pair) for pair in job.roles]
     return [
@@ -192,6 +205,7 @@ def make_features(job: Job, stage: int, parts: Sequence[Part], candidates: str) 
 
 
 def make_verifies(stage: int, candidates: str, chunks: int, features: Sequence[Features]) -> list[Verify]:
+    """A task a chunk of candidates."""
     keys = tuple(task.key for task in features)
     spans = tuple((task.part.first_row, task.part.first_row + task.part.rows) for task in features)
     return [
@@ -201,19 +215,16 @@ def make_verifies(stage: int, candidates: str, chunks: int, features: Sequence[F
 
 
 def make_settle(stage: int, verifies: Sequence[Verify], features: Sequence[Features]) -> Settle:
+    """The one task that sees all proven pairs."""
+    starts = tuple(task.part.first_row for task in features)
     proven, made = tuple(task.key for task in verifies), tuple(task.key for task in features)
-    return Settle(key_of(["settle", list(proven), list(made)]), stage, proven, made)
+    return Settle(key_of(["settle", list(proven), list(made)]), stage, proven, made, starts)
 
 
 def _features(check: GroupCheck, job: Job, table: pa.Table, ids: npt.NDArray[np.uint64]) -> pa.Table:
     made = check.features(Rows(table, ids, job.roles, job.seed))
     index = made.column("row").to_numpy()
     return made.set_column(made.column_names.index("row"), "row", pa.array(ids[index], pa.uint64()))
-
-
-def _within(rows: npt.NDArray[np.uint64], part: Part) -> npt.NDArray[np.int64]:
-    lo, hi = np.searchsorted(rows, [part.first_row, part.first_row + part.rows])
-    return rows[lo:hi].astype(np.int64)
 
 
 def _is_list(kind: pa.DataType) -> bool:

@@ -39,6 +39,7 @@ class Ingest(StoredTask):
 
 
 def make_ingest(job: Job, piece: Piece, schema: pa.Schema | None) -> Ingest:
+    """The task that decodes a piece: under types it finds itself, or under a schema already decided."""
     file = piece.file
     what = [
         file.digest,
@@ -87,6 +88,7 @@ def schema_text(schema: pa.Schema) -> str:
 
 
 def schema_of(text: str) -> pa.Schema:
+    """The schema that `schema_text` wrote."""
     return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text)))
 
 

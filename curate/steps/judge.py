@@ -20,7 +20,7 @@ from curate.verdicts import Fates
 
 @dataclass(frozen=True)
 class Spread(StoredTask):
-    """A group stage's columns for the rows of one part: settled where a pair spoke, `unsettled` elsewhere, missing without a key."""
+    """A group stage's columns of one part: settled where a pair spoke, `unsettled` elsewhere, missing without a key."""
 
     stage: int
     part: Part
@@ -32,7 +32,7 @@ class Spread(StoredTask):
         asked = job.store.read(self.keys)
         positions, keyed = asked.column("position").to_numpy(), asked.column("keyed").to_numpy()
         with meter.seconds("read", stage.name):
-            settled = pa.concat_tables([self._own_rows(job.store.read(key)) for key in self.settled])
+            settled = pa.concat_tables([job.store.read(key, self.part.index) for key in self.settled])
         at = settled.column("row").to_numpy().astype(np.int64) - self.part.first_row
         index = np.full(self.part.rows, -1, np.int64)
         index[at] = np.arange(len(at))
@@ -46,10 +46,6 @@ class Spread(StoredTask):
             columns[column.name] = pa.compute.if_else(pa.array(chosen >= 0), told, silent)
         table = pa.table(columns).cast(columns_schema(stage))
         publish(job, self.key, [table], meter, stage.name, asked=len(positions))
-
-    def _own_rows(self, settled: pa.Table) -> pa.Table:
-        lo, hi = np.searchsorted(settled.column("row").to_numpy(), [self.part.first_row, self.part.first_row + self.part.rows])
-        return settled.slice(lo, hi - lo)
 
 
 @dataclass(frozen=True)
@@ -77,6 +73,7 @@ class Judge(StoredTask):
 
 
 def make_spreads(job: Job, stage: int, keys: Mapping[Part, str], settled: Sequence[str]) -> list[Spread]:
+    """A task a part, given the keys of its rows and where settled columns are stored."""
     return [
         Spread(
             key_of(["spread", job.stages[stage].check.identity(), key, part.first_row, part.rows, list(settled)]),
@@ -90,6 +87,7 @@ def make_spreads(job: Job, stage: int, keys: Mapping[Part, str], settled: Sequen
 
 
 def make_judge(job: Job, stage: int, before: str, columns: str, limits: tuple[float, ...]) -> Judge:
+    """The task that lets a stage's policy decide about one part."""
     policy = job.stages[stage].policy
     rules = [repr(rule) for rule in policy.rules]
     return Judge(

@@ -7,6 +7,7 @@ is stored already, the data is not read at all.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -93,10 +94,9 @@ def make_scan(job: Job, part: Part, stages: tuple[int, ...], before: str | None,
     policies = [[[repr(rule) for rule in stage.policy.rules], stage.policy.on_missing] for stage in row_stages]
     identities = [[job.stages[index].check.identity(), job.stages[index].when] for index in stages]
     # The names of stages are not part of the key: they appear in no stored column.
-    key = key_of(
-        ["scan", part.key, part.first_row, part.rows, before, seen, identities, policies, list(fitted), list(stages)]
-        + [[list(pair) for pair in job.roles], job.seed, job.audit, job.shards, list(job.reads), str(job.schema)]
-    )
+    roles = [list(pair) for pair in job.roles]
+    work = [identities, policies, list(fitted), list(stages), roles, job.seed, job.audit, job.shards]
+    key = key_of(["scan", part.key, part.first_row, part.rows, before, seen, *work, list(job.reads), str(job.schema)])
     return Scan(key, part, stages, before, seen, limits, fitted)
 
 
@@ -209,7 +209,7 @@ class _Pass:
     def asked(self, stage: PlannedStage, batch: Batch) -> tuple[pa.Table, Positions]:
         """The rows of a batch that a stage is asked about: alive (readable in audit mode) and under its condition."""
         mask = (self.fates.readable if self.job.audit else self.fates.alive)[batch.positions]
-        table = batch.table
+        table = batch.table.select(list(stage.reads))
         if stage.condition is not None:
             mask = mask & stage.condition.mask(table)
         if mask.all():
@@ -263,11 +263,7 @@ class _Keys:
         scan = self.scan
         table, positions = scan.asked(self.stage, batch)
         with scan.meter.seconds("score", self.stage.name):
-            visible = visible_rows(self.stage, table)
-            ids = row_ids(scan.task.part, positions)
-            shown = Rows(
-                table.filter(pa.array(visible)).select(list(self.stage.needs)), ids[visible], scan.job.roles, scan.job.seed
-            )
+            shown, visible = shown_rows(self.stage, table, row_ids(scan.task.part, positions), scan.job)
             keys = self.check.keys(shown)
             index = keys.column("row").to_numpy()
             keyed = np.zeros(len(positions), bool)
@@ -307,8 +303,7 @@ def score_rows(
     stage: PlannedStage, table: pa.Table, ids: npt.NDArray[np.uint64], job: Job, state: Mapping[str, npt.NDArray[Any]] | None
 ) -> dict[str, pa.Array]:
     """A row or fit check's columns for the rows of `table`: rows with a null needed cell are hidden and scored missing."""
-    visible = visible_rows(stage, table)
-    shown = Rows(table.filter(pa.array(visible)).select(list(stage.needs)), ids[visible], job.roles, job.seed)
+    shown, visible = shown_rows(stage, table, ids, job)
     scores: Scores
     if isinstance(stage.check, FitCheck):
         assert state is not None, f"{stage.name} was not fitted"
@@ -322,6 +317,15 @@ def score_rows(
         return checked
     index = pa.array(np.cumsum(visible) - 1, mask=~visible)
     return {name: array.take(index) for name, array in checked.items()}
+
+
+def shown_rows(stage: PlannedStage, table: pa.Table, ids: npt.NDArray[np.uint64], job: Job) -> tuple[Rows, Bools]:
+    """The rows a check gets to see, and which of the rows asked they are."""
+    visible = visible_rows(stage, table)
+    needed = table.select(list(stage.needs))
+    if visible.all():
+        return Rows(needed, ids, job.roles, job.seed), visible
+    return Rows(needed.filter(pa.array(visible)), ids[visible], job.roles, job.seed), visible
 
 
 def visible_rows(stage: PlannedStage, table: pa.Table) -> Bools:
@@ -353,6 +357,7 @@ def judge_rows(fates: Fates, stage: PlannedStage, columns: pa.Table, limits: tup
 
 
 def row_ids(part: Part, positions: Positions) -> npt.NDArray[np.uint64]:
+    """The row ids of positions in a part."""
     return positions.astype(np.uint64) + np.uint64(part.first_row)
 
 
@@ -365,7 +370,7 @@ def split_by_key(keys: pa.Table, shards: int) -> Iterator[pa.Table]:
     order = np.argsort(shard, kind="stable")
     bounds = np.searchsorted(shard[order], np.arange(shards + 1))
     keys = keys.take(pa.array(order))
-    for start, stop in zip(bounds[:-1], bounds[1:], strict=True):
+    for start, stop in itertools.pairwise(bounds):
         yield keys.slice(start, stop - start)
 
 

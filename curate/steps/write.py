@@ -19,6 +19,7 @@ from curate.meter import Meter
 from curate.sink import Sink, json_lines, open_sink
 from curate.steps.base import Batch, Job, StoredTask, publish, read_part
 from curate.steps.count import count_groups, count_links, count_stages
+from curate.steps.group import by_part
 from curate.steps.scan import row_ids, unreadable
 from curate.verdicts import Fates, Names, Verdicts
 
@@ -41,27 +42,49 @@ REASONS = pa.schema(
 
 
 @dataclass(frozen=True)
+class Witnesses(StoredTask):
+    """The rows that are somebody's witness, each once; a segment a part."""
+
+    fates: tuple[str, ...]
+    starts: tuple[int, ...]
+
+    def run(self, job: Job) -> None:
+        meter = Meter()
+        found = [np.unique(job.store.read(key).column("witness").to_numpy()) for key in self.fates]
+        rows = np.unique(np.concatenate(found)) if found else np.empty(0, np.int64)
+        table = pa.table({"row": rows[rows >= 0].astype(np.uint64)})
+        publish(job, self.key, by_part(table, self.starts), meter, "write")
+
+
+@dataclass(frozen=True)
 class Ids(StoredTask):
     """The caller's id of each row of one part that is somebody's witness."""
 
     part: Part
-    fates: tuple[str, ...]
+    witnesses: str
 
     def run(self, job: Job) -> None:
         meter, column = Meter(), job.roles.id
         assert column is not None
-        wanted = _witnesses(job, self.fates, self.part)
-        rows: list[npt.NDArray[np.uint64]] = []
+        rows = job.store.read(self.witnesses, self.part.index).column("row").to_numpy()
+        wanted = np.zeros(self.part.rows, bool)
+        wanted[rows - np.uint64(self.part.first_row)] = True
         ids: list[pa.Array] = []
         if wanted.any():
             for batch in read_part(job, self.part, [column], meter, "write"):
-                mask = wanted[batch.positions]
-                rows.append(row_ids(self.part, batch.positions[mask]))
-                ids.append(id_text(batch.table.column(column)).filter(pa.array(mask)))
-        table = pa.table(
-            {"row": np.concatenate(rows) if rows else np.empty(0, np.uint64), "id": pa.chunked_array(ids, pa.string())}
-        )
+                ids.append(id_text(batch.table.column(column)).filter(pa.array(wanted[batch.positions])))
+        table = pa.table({"row": rows, "id": pa.chunked_array(ids, pa.string())})
         publish(job, self.key, [table], meter, "write")
+
+
+@dataclass(frozen=True)
+class WitnessIds(StoredTask):
+    """The ids of all witnesses, by ascending row."""
+
+    ids: tuple[str, ...]
+
+    def run(self, job: Job) -> None:
+        publish(job, self.key, [pa.concat_tables([job.store.read(key) for key in self.ids])], Meter(), "write")
 
 
 @dataclass(frozen=True)
@@ -72,7 +95,7 @@ class Write(StoredTask):
     folder: str
     fates: str
     columns: tuple[str, ...]
-    witness_ids: tuple[str, ...]
+    witness_ids: str | None
 
     def is_done(self, job: Job) -> bool:
         if not job.store.has(self.key):
@@ -129,7 +152,7 @@ class Write(StoredTask):
                     places.append(batch.positions)
         ids = _scatter(pieces, places, self.part.rows)
         sizes = {f"kept/{name}.{job.output}": kept.close(), f"rejected/{name}.parquet": rejected.close()}
-        records = _quarantine_records(self.part, unreadable(job, self.part), quarantined)
+        records = quarantine_records(self.part, unreadable(job, self.part), quarantined)
         written["quarantined"] = identity_sum(np.array([record["row_id"] for record in records], np.uint64))
         if records:
             sizes |= self._write_quarantined(job, records)
@@ -156,9 +179,9 @@ class Write(StoredTask):
 
     def _witness_ids(self, job: Job, fates: Fates) -> pa.Array:
         """The caller's id of each row's witness; null for none, or where the data has no ids."""
-        if not self.witness_ids:
+        if self.witness_ids is None:
             return pa.nulls(self.part.rows, pa.string())
-        known = pa.concat_tables([job.store.read(key) for key in self.witness_ids]).sort_by("row")
+        known = job.store.read(self.witness_ids)
         rows = known.column("row").to_numpy().astype(np.int64)
         at = np.searchsorted(rows, fates.witness)
         at = np.minimum(at, max(len(rows) - 1, 0))
@@ -169,12 +192,25 @@ class Write(StoredTask):
 LEDGER_ROWS = 1 << 16
 
 
-def make_ids(job: Job, parts: Sequence[Part], fates: Sequence[str]) -> list[Ids]:
-    return [Ids(key_of(["ids", part.key, part.first_row, job.roles.id, list(fates)]), part, tuple(fates)) for part in parts]
+def make_witnesses(parts: Sequence[Part], fates: Sequence[str]) -> Witnesses:
+    """The task that collects witnesses, given the final fates of the parts."""
+    starts = tuple(part.first_row for part in parts)
+    return Witnesses(key_of(["witnesses", list(fates), list(starts)]), tuple(fates), starts)
 
 
-def make_write(job: Job, part: Part, folder: Path, fates: str, columns: Sequence[str], ids: Sequence[Ids]) -> Write:
-    witness_ids = tuple(task.key for task in ids)
+def make_ids(job: Job, parts: Sequence[Part], witnesses: Witnesses) -> list[Ids]:
+    """A task a part."""
+    return [Ids(key_of(["ids", part.key, part.first_row, job.roles.id, witnesses.key]), part, witnesses.key) for part in parts]
+
+
+def make_witness_ids(ids: Sequence[Ids]) -> WitnessIds:
+    """The task that joins the ids of all parts, in their order."""
+    keys = tuple(task.key for task in ids)
+    return WitnessIds(key_of(["witness ids", list(keys)]), keys)
+
+
+def make_write(job: Job, part: Part, folder: Path, fates: str, columns: Sequence[str], witness_ids: str | None) -> Write:
+    """The task that writes a part's files below `folder`, which is no part of its key."""
     place = [part.index, part.source_file, part.first_source_row, part.first_row, part.key, list(part.partition)]
     names = [[stage.name, stage.check.name] for stage in job.stages]
     key = key_of(
@@ -185,7 +221,7 @@ def make_write(job: Job, part: Part, folder: Path, fates: str, columns: Sequence
             job.output,
             fates,
             list(columns),
-            list(witness_ids),
+            witness_ids,
             names,
             [list(pair) for pair in job.roles],
         ]
@@ -194,11 +230,13 @@ def make_write(job: Job, part: Part, folder: Path, fates: str, columns: Sequence
 
 
 def stage_names(job: Job) -> Names:
+    """What the ledger calls stages, checks and rules."""
     rules = tuple(tuple((rule.column, rule.word) for rule in stage.policy.rules) for stage in job.stages)
     return Names(tuple(stage.name for stage in job.stages), tuple(stage.check.name for stage in job.stages), rules)
 
 
 def rejected_schema(schema: pa.Schema) -> pa.Schema:
+    """The input's columns, then the reasons."""
     return pa.schema([*schema, *REASONS], metadata=schema.metadata)
 
 
@@ -244,7 +282,8 @@ def _bad_rows(part: Part, batch: Batch, mask: npt.NDArray[np.bool_]) -> list[dic
     return out
 
 
-def _quarantine_records(part: Part, table: pa.Table, in_place: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def quarantine_records(part: Part, table: pa.Table, in_place: Sequence[dict[str, Any]] = ()) -> list[dict[str, Any]]:
+    """The lines of `quarantined/`: place, reason and raw bytes of each unreadable row of a part."""
     raw_of = {record["position"]: record["raw"] for record in in_place}
     records = []
     for row in table.to_pylist():
@@ -267,14 +306,6 @@ def _quarantine_records(part: Part, table: pa.Table, in_place: Sequence[dict[str
 
 def _witness_rows(fates: Fates) -> pa.Array:
     return pa.array(fates.witness.astype(np.uint64), mask=fates.witness < 0)
-
-
-def _witnesses(job: Job, fates: Sequence[str], part: Part) -> npt.NDArray[np.bool_]:
-    wanted = np.zeros(part.rows, bool)
-    for key in fates:
-        at = job.store.read(key).column("witness").to_numpy() - part.first_row
-        wanted[at[(at >= 0) & (at < part.rows)]] = True
-    return wanted
 
 
 def _scatter(pieces: list[pa.Array], places: list[npt.NDArray[np.int64]], rows: int) -> pa.Array:
