@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from curate import execute, manifest
 from curate import report as reporting
+from curate.dataset import without_views
 from curate.describe import checks, schema
 from curate.diff import diff
 from curate.doctor import doctor
@@ -162,15 +163,18 @@ def _execute(
     progress: Progress,
 ) -> execute.Outcome:
     audit = pipeline.mode == "audit"
-    blank = Job(folder.root, (), pipeline.roles, pa.schema([]), pipeline.seed, audit, pipeline.output.format, 1, pipeline.read)
+    blank = Job(folder.root, (), pipeline.roles, pa.schema([]), pa.schema([]), pipeline.seed, audit, pipeline.output.format, 1, pipeline.read)
     blank.store.clean()
     first = execute.Runner(blank, engine, progress)
     taken = intake_memory(blank, data) if is_data(data) else intake(blank, files, first.run)
-    stages = resolve(pipeline, taken.dataset.schema, until)
+    kept = taken.dataset.schema
+    schema = pa.schema([field.with_type(without_views(field.type)) for field in kept], metadata=kept.metadata)
+    stages = resolve(pipeline, schema, until)
     shards = shard_count(stages, taken.dataset.rows)
-    job = dataclasses.replace(blank, stages=stages, schema=taken.dataset.schema, shards=shards)
+    job = dataclasses.replace(blank, stages=stages, schema=schema, kept=kept, shards=shards)
     runner = execute.Runner(job, engine, progress)
     runner.tasks, runner.reused = first.tasks, first.reused
+    runner.used = first.used | set(taken.keys)
     states = execute.score(runner, taken.dataset)
     bad = sum(unreadable(job, part).num_rows for part in taken.dataset.parts)
     execute.check_quarantine(pipeline, job, taken.dataset.parts, bad)
@@ -201,7 +205,9 @@ def _publish_documents(
     _name_witnesses(folder.path, report)
     judged = None if pipeline.gate is None else evaluate(pipeline.gate, report).to_dict()
     folder.write_document("report.json", report)
-    if judged is not None:
+    if judged is None:
+        (folder.path / "gate.json").unlink(missing_ok=True)
+    else:
         folder.write_document("gate.json", judged)
     record = manifest.build(pipeline, outcome, files, until=until, started=started, costs=report["costs"])
     folder.write_document("manifest.json", record)

@@ -141,6 +141,24 @@ class Rows:
         return Rows(self.table.filter(pa.array(keep)), self.row_ids[keep], self.roles, self.seed)
 
 
+def without_views(kind: pa.DataType) -> pa.DataType:
+    """The same type with plain text and bytes where it has views, inside lists and structs too.
+
+    Arrow's `take` and `filter` know no views; rows are worked on without them and written with them.
+    """
+    if pa.types.is_string_view(kind):
+        return pa.large_string()
+    if pa.types.is_binary_view(kind):
+        return pa.large_binary()
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(without_views(field.type)) for field in kind])
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(without_views(kind.value_type)))
+    if pa.types.is_large_list(kind):
+        return pa.large_list(kind.value_field.with_type(without_views(kind.value_type)))
+    return kind
+
+
 def as_text(column: pa.ChunkedArray | pa.Array) -> pa.LargeStringArray:
     """Any scalar column as one contiguous `large_string` array, nulls kept."""
     if pa.types.is_dictionary(column.type):

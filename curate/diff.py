@@ -24,7 +24,7 @@ def diff(a: str | Path, b: str | Path) -> dict[str, Any]:
     reports = read_document(before, "report.json"), read_document(after, "report.json")
     left, right = _verdicts(before), _verdicts(after)
     by = ["id"] if _has_ids(left) and _has_ids(right) else PLACE
-    joined = left.join(right, on=by, how="full", suffix="_b", coalesce=True, nulls_equal=False).collect()
+    joined = _join(left, right, by).collect()
     verdicts = joined.select(pl.col("verdict").fill_null("absent"), pl.col("verdict_b").fill_null("absent"))
     changed = joined.filter(
         pl.col("verdict").ne_missing(pl.col("verdict_b")) | pl.col("stage").ne_missing(pl.col("stage_b"))
@@ -51,6 +51,16 @@ def _verdicts(run: Path) -> pl.LazyFrame:
     return pl.scan_parquet(sorted(map(str, (run / "verdicts").glob("*.parquet")))).select(columns)
 
 
+def _join(left: pl.LazyFrame, right: pl.LazyFrame, by: list[str]) -> pl.LazyFrame:
+    """All rows of both runs; rows that could not be read have no id, and are matched by their place."""
+    if by == PLACE:
+        return left.join(right, on=PLACE, how="full", suffix="_b", coalesce=True)
+    named, unnamed = pl.col("id").is_not_null(), pl.col("id").is_null()
+    with_id = left.filter(named).join(right.filter(named), on="id", how="full", suffix="_b", coalesce=True)
+    without = left.filter(unnamed).join(right.filter(unnamed), on=PLACE, how="full", suffix="_b", coalesce=True)
+    return pl.concat([with_id, without], how="diagonal")
+
+
 def _has_ids(verdicts: pl.LazyFrame) -> bool:
     readable = verdicts.filter(pl.col("verdict") != "quarantined")
     rows, present, distinct = (
@@ -64,7 +74,8 @@ def _example(row: Mapping[str, Any]) -> dict[str, Any]:
         return {name: row.get(f"{name}{suffix}") for name in ("verdict", "stage", "column", "value", "witness_id", "witness_row")}
 
     first = row["row_id"] if row["row_id"] is not None else row.get("row_id_b")
-    return {"row_id": first, "id": row.get("id"), "a": side(""), "b": side("_b")}
+    name = row["id"] if row["id"] is not None else row.get("id_b")
+    return {"row_id": first, "id": name, "a": side(""), "b": side("_b")}
 
 
 def _deltas(a: Mapping[str, Any], b: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,7 +7,6 @@ published never depends on how often a run was interrupted.
 from __future__ import annotations
 
 import dataclasses
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -71,8 +70,8 @@ class Runner:
         self.bills: list[Bill] = []
         self.details: dict[str, dict[str, Any]] = {}
         self.limits: dict[int, tuple[float, ...]] = {}
+        self.used: set[str] = set()
         self.tasks = self.reused = 0
-        self.started = time.perf_counter()
 
     def run(self, step: str, tasks: Sequence[Task]) -> list[Facts]:
         """The facts of each task, in the order of `tasks`."""
@@ -91,6 +90,7 @@ class Runner:
         self.progress.finish()
         self.tasks, self.reused = self.tasks + len(tasks), self.reused + len(finished)
         self.bills += [facts["bill"] for facts in done.values()]
+        self.used |= set(done) | {key for facts in done.values() for key in facts.get("published", ())}
         return [done[task.key] for task in tasks]
 
 
@@ -137,12 +137,14 @@ def write(runner: Runner, out: RunDir, taken: Intake, states: list[PartState]) -
     if out.is_publishing(key) or _is_published(runner, out, key, tasks):
         facts = [job.store.facts(task.key) for task in tasks]
         runner.bills += [fact["bill"] for fact in facts]
+        runner.used |= {task.key for task in tasks}
         runner.tasks, runner.reused = runner.tasks + len(tasks), runner.reused + len(tasks)
     else:
         facts = runner.run("write", staged)
     _prove(taken.dataset, facts)
     if not _is_published(runner, out, key, tasks):
         out.publish(key)
+    job.store.keep_only(runner.used)
     bills = add_bills(iter([*taken.bills, *runner.bills]))
     busy = sum(costs.get("wall_s", 0.0) for costs in bills.values())
     return Outcome(

@@ -35,6 +35,8 @@ class Intake:
 
     dataset: Dataset
     bills: list[dict[str, Any]] = field(default_factory=list)
+    keys: tuple[str, ...] = ()
+    """artefacts that no task of a runner published"""
 
 
 def intake(job: Job, files: Sequence[SourceFile], run: RunTasks) -> Intake:
@@ -65,7 +67,7 @@ def intake_memory(job: Job, data: object) -> Intake:
             "the data has no rows and no columns", place=MEMORY_NAME, hint="give at least one table, even an empty one"
         )
     schema, casts = unify([(MEMORY_NAME, schema_of(text)) for text in _schemas(facts)])
-    return Intake(Dataset(tuple(_number(_decoded(MEMORY_NAME, key, facts, ()))), schema, casts), [facts["bill"]])
+    return Intake(Dataset(tuple(_number(_decoded(MEMORY_NAME, key, facts, ()))), schema, casts), [facts["bill"]], (key,))
 
 
 def in_place(file: SourceFile) -> bool:

@@ -21,6 +21,7 @@ from curate.parameters import parameters
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 OnMissing = Literal["keep", "reject"]
+Number = Annotated[float, Field(allow_inf_nan=False)]
 
 
 class RuleBase(ABC):
@@ -48,7 +49,7 @@ class RuleBase(ABC):
 class Above(RuleBase):
     """Reject cells greater than a limit."""
 
-    above: float
+    above: Number
     """the greatest value that is kept"""
     of: str
     """the column"""
@@ -69,7 +70,7 @@ class Above(RuleBase):
 class AtLeast(RuleBase):
     """Reject cells that reach a limit."""
 
-    at_least: float
+    at_least: Number
     """the smallest value that is rejected"""
     of: str
     """the column"""
@@ -90,7 +91,7 @@ class AtLeast(RuleBase):
 class Below(RuleBase):
     """Reject cells smaller than a limit."""
 
-    below: float
+    below: Number
     """the smallest value that is kept"""
     of: str
     """the column"""
@@ -148,8 +149,8 @@ class WorstFraction(RuleBase):
         assert values is not None, "worst_fraction needs the column of all rows"
         budget = int(self.worst_fraction * len(values))
         present = values[~np.isnan(values)]
-        if budget >= len(present):
-            return float("-inf")
+        if budget >= len(present):  # every value may go: a limit just under the least of them
+            return float(np.nextafter(present.min(), -np.inf)) if len(present) else float("-inf")
         return float(np.partition(present, len(present) - 1 - budget)[len(present) - 1 - budget])
 
     def fires(self, values: Floats, limit: float) -> Bools:
@@ -218,6 +219,11 @@ def decide(policy: Policy, columns: dict[str, Floats], limits: tuple[float, ...]
         fired[new], value[new], limit[new] = index, cells[new], bound
         by_missing |= new & missing
     return Decision(fired, value, limit, by_missing)
+
+
+def finite_or_none(limit: float) -> float | None:
+    """A limit as JSON can hold it; None for an infinite one, which `worst_fraction` of no or infinite values has."""
+    return limit if np.isfinite(limit) else None
 
 
 def as_floats(column: pa.Array | pa.ChunkedArray) -> Floats:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
@@ -12,6 +13,7 @@ import pyarrow as pa
 from curate.check import GroupCheck
 from curate.execute import Outcome
 from curate.meter import ACTIVITIES
+from curate.policy import finite_or_none
 from curate.rundir import VERSION
 from curate.steps.base import PlannedStage
 from curate.steps.count import add_summaries
@@ -21,6 +23,8 @@ LARGEST = 10
 MOST_VALUES = 200
 """group values listed by name; the rest are added up"""
 EXAMPLES = 20
+_PLACE_IN_ROW = re.compile(r" \(byte \d+ of the row\)| at byte \d+ of the row")
+"""what makes one kind of reason look like many"""
 
 
 def build(name: str, outcome: Outcome, wall_s: float, workers: int) -> dict[str, Any]:
@@ -103,7 +107,7 @@ def _reasons(outcome: Outcome, stage: PlannedStage, facts: list[dict[str, Any]])
     limits = outcome.limits.get(stage.index) or tuple(rule.limit(None) for rule in stage.policy.rules)
     out = []
     for index, (rule, limit) in enumerate(zip(stage.policy.rules, limits, strict=True)):
-        out.append({"rule": rule.word, "column": rule.column, "limit": limit, "rows": counts[index]})
+        out.append({"rule": rule.word, "column": rule.column, "limit": finite_or_none(limit), "rows": counts[index]})
         if counts[-1 - index]:
             out.append({"rule": "on_missing", "column": rule.column, "limit": None, "rows": counts[-1 - index]})
     return out
@@ -160,7 +164,7 @@ def _quarantine(outcome: Outcome) -> dict[str, Any]:
         if not fact["counts"]["quarantined"]:
             continue
         table = unreadable(outcome.job, part)
-        reasons.update(table.column("reason").to_pylist())
+        reasons.update(_PLACE_IN_ROW.sub("", reason) for reason in table.column("reason").to_pylist())
         for bad in table.slice(0, EXAMPLES - len(examples)).to_pylist():
             line = None if bad["line"] is None else part.first_line + bad["line"]
             examples.append(
@@ -171,7 +175,7 @@ def _quarantine(outcome: Outcome) -> dict[str, Any]:
                     "reason": bad["reason"],
                 }
             )
-    return {"reasons": dict(sorted(reasons.items())), "examples": examples}
+    return {"reasons": dict(reasons.most_common(MOST_VALUES)), "examples": examples}
 
 
 def _witnesses_lost(outcome: Outcome) -> int:

@@ -1,8 +1,8 @@
 """The run's private store: results of tasks under content-addressed keys, published by rename.
 
 An artefact is one file of *segments*, each a self-contained Arrow stream with its own digest,
-and a receipt beside it that says where the segments lie. The receipt is written last: what has
-a receipt is finished. A segment is checked against its digest whenever it is read; a damaged
+and a receipt beside it that says where the segments lie, under a digest of its own. The receipt is
+written last: what has a receipt is finished. A segment is checked against its digest whenever it is read; a damaged
 artefact is forgotten, so that running again makes it anew.
 """
 
@@ -21,6 +21,7 @@ import pyarrow as pa
 import xxhash
 
 from curate.errors import TemporaryError
+from curate.hashing import key_of
 
 Receipt = dict[str, Any]
 _PLAIN = pa.ipc.IpcWriteOptions()
@@ -46,10 +47,13 @@ class Store:
         return path.exists() and path.stat().st_size == receipt["bytes"]
 
     def receipt(self, key: str) -> Receipt | None:
+        """What was published under a key; None where nothing was, or where the receipt is not as it was written."""
         try:
-            return dict(json.loads(self._path(key, ".json").read_bytes()))
-        except (FileNotFoundError, ValueError):
+            receipt = json.loads(self._path(key, ".json").read_bytes())
+            seal = receipt.pop("seal")
+        except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError):
             return None
+        return dict(receipt) if seal == key_of(receipt) else None
 
     def facts(self, key: str) -> dict[str, Any]:
         """What the task said of its result; the artefact must exist."""
@@ -100,7 +104,7 @@ class Store:
             return
         aside.rename(path)
         receipt = {"bytes": writer.offset, "segments": writer.segments, "facts": writer.facts}
-        write_json(self._path(key, ".json"), receipt, self.aside(f"{key}.json"))
+        write_json(self._path(key, ".json"), {**receipt, "seal": key_of(receipt)}, self.aside(f"{key}.json"))
 
     def put(self, key: str, tables: Sequence[pa.Table], facts: dict[str, Any] | None = None) -> None:
         """Publish small tables, one a segment, as one artefact."""
@@ -108,6 +112,12 @@ class Store:
             for table in tables:
                 writer.add(table)
             writer.finish(facts or {})
+
+    def keep_only(self, keys: set[str]) -> None:
+        """Drop every other artefact: a nightly run in one folder would keep all nights for ever."""
+        for path in (self.root / "store").glob("*/*"):
+            if path.stem not in keys:
+                path.unlink(missing_ok=True)
 
     def aside(self, name: str) -> Path:
         """A place for a file that is not finished; `clean` empties it."""

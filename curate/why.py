@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 from curate.errors import RequestError
 from curate.rundir import read_document
+from curate.steps.write import REASONS
 
 Row = dict[str, Any]
 
@@ -96,7 +97,7 @@ def _cells(run: Path, manifest: Mapping[str, Any], verdict: Row) -> Row | None:
     form = manifest["output"] if verdict["verdict"] == "kept" else "parquet"
     path = _part_file(run, manifest, verdict["row_id"], verdict["verdict"], form)
     row = _read_one(path, index) if form == "parquet" else _read_line(path, form, index)
-    return {name: value for name, value in row.items() if not name.startswith("curate_")}
+    return {name: value for name, value in row.items() if name not in REASONS.names}
 
 
 def _read_line(path: Path, form: str, index: int) -> Row:

@@ -61,6 +61,9 @@ class Job:
     stages: tuple[PlannedStage, ...]
     roles: Roles
     schema: pa.Schema
+    """what rows are worked on in: the input's schema without views"""
+    kept: pa.Schema
+    """what rows are written in: the input's schema"""
     seed: int
     audit: bool
     output: str
@@ -72,13 +75,12 @@ class Job:
         return Store(self.root)
 
     @functools.cached_property
-    def reads(self) -> tuple[str, ...]:
-        """The columns that decide whether a row is readable: what some stage reads, and every text column.
+    def texts(self) -> tuple[str, ...]:
+        """The columns that decide whether a row is readable: every text column, whatever the stages read.
 
         A kept row must open in any reader, and some refuse a file for one byte of bad text.
         """
-        wanted = {column for stage in self.stages for column in stage.reads}
-        return tuple(field.name for field in self.schema if field.name in wanted or is_text(field.type))
+        return tuple(field.name for field in self.schema if is_text(field.type))
 
 
 class Task(Protocol):

@@ -65,7 +65,8 @@ def summary(column: Column, cells: pa.ChunkedArray) -> dict[str, Any]:
         **out,
         "min": float(finite.min()) if len(finite) else None,
         "max": float(finite.max()) if len(finite) else None,
-        "sum": float(finite.sum()),
+        "finite": len(finite),
+        "sum": _sum(finite),
         "bins": {str(int(at)): int(count) for at, count in zip(bins, counts, strict=True)},
     }
 
@@ -78,7 +79,8 @@ def add_summaries(column: Column, summaries: Sequence[dict[str, Any]]) -> dict[s
         return {**out, "true": sum(one["true"] for one in summaries)}
     lows = [one["min"] for one in summaries if one["min"] is not None]
     highs = [one["max"] for one in summaries if one["max"] is not None]
-    total = sum(one["sum"] for one in summaries)
+    sums, finite = [one["sum"] for one in summaries], sum(one["finite"] for one in summaries)
+    total = None if None in sums else _finite(sum(sums))
     counts: dict[int, int] = {}
     for one in summaries:
         for at, count in one["bins"].items():
@@ -88,7 +90,7 @@ def add_summaries(column: Column, summaries: Sequence[dict[str, Any]]) -> dict[s
         **out,
         "min": min(lows, default=None),
         "max": max(highs, default=None),
-        "mean": total / out["count"] if out["count"] else None,
+        "mean": total / finite if finite and total is not None else None,
         "bins": [[_finite(edges[at]), _finite(edges[at + 1]), counts[at]] for at in sorted(counts)],
     }
 
@@ -115,5 +117,11 @@ def _count_stage(stage: PlannedStage, fates: Fates, table: pa.Table) -> dict[str
     }
 
 
-def _finite(edge: float) -> float | None:
-    return float(edge) if np.isfinite(edge) else None
+def _sum(values: npt.NDArray[np.float64]) -> float | None:
+    with np.errstate(over="ignore"):
+        return _finite(values.sum())
+
+
+def _finite(number: float) -> float | None:
+    """The number, None where JSON has no word for it."""
+    return float(number) if np.isfinite(number) else None

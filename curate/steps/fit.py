@@ -85,7 +85,7 @@ def make_samples(job: Job, stage: int, parts: Mapping[Part, tuple[str, str]], al
         list(job.stages[stage].reads),
     ]
     return [
-        Sample(key_of(["sample", part.key, part.first_row, seen, *base]), part, stage, fates, ceiling)
+        Sample(key_of(["sample", part.key, part.first_row, "all" if job.audit else seen, *base]), part, stage, fates, ceiling)
         for part, (fates, seen) in parts.items()
     ]
 
@@ -103,7 +103,8 @@ def state_table(name: str, state: Mapping[str, npt.NDArray[Any]]) -> pa.Table:
         array = np.asarray(array)
         if array.dtype.hasobject:
             raise InvariantError(f"`{name}` fitted an array of objects in `{key}`; a state holds numbers, flags or strings")
-        flat = pa.array(array.ravel().tolist() if array.dtype.kind == "U" else np.ascontiguousarray(array).ravel())
+        texts = array.dtype.kind == "U"
+        flat = pa.array(array.ravel().tolist(), pa.string()) if texts else pa.array(np.ascontiguousarray(array).ravel())
         fields[key] = pa.LargeListArray.from_arrays(pa.array([0, len(flat)], pa.int64()), flat)
         fields[f"{key}.shape"] = pa.array([list(array.shape)], pa.list_(pa.int64()))
     return pa.table(fields)
@@ -113,9 +114,9 @@ def read_state(job: Job, key: str) -> dict[str, npt.NDArray[Any]]:
     """The arrays of a stored state."""
     table = job.store.read(key)
     names = [name for name in table.column_names if not name.endswith(".shape")]
-    return {
-        name: np.asarray(table.column(name).combine_chunks().flatten().to_numpy(zero_copy_only=False)).reshape(
-            table.column(f"{name}.shape")[0].as_py()
-        )
-        for name in names
-    }
+    return {name: _array(table.column(name).combine_chunks().flatten(), table.column(f"{name}.shape")[0].as_py()) for name in names}
+
+
+def _array(flat: pa.Array, shape: list[int]) -> npt.NDArray[Any]:
+    texts = pa.types.is_string(flat.type)
+    return (np.array(flat.to_pylist(), dtype=np.str_) if texts else np.asarray(flat.to_numpy(zero_copy_only=False))).reshape(shape)

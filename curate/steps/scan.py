@@ -33,7 +33,7 @@ UNREADABLE = pa.schema(
 
 def unreadable_key(job: Job, part: Part) -> str:
     """Where the rows of a part that could not be read are listed, for Parquet read in place."""
-    return key_of(["unreadable", part.key, list(job.reads)])
+    return key_of(["unreadable", part.key, list(job.texts)])
 
 
 def unreadable(job: Job, part: Part) -> pa.Table:
@@ -58,7 +58,7 @@ def columns_key(job: Job, part: Part, stage: PlannedStage, seen: str, state: str
             job.seed,
             part.key,
             part.first_row,
-            list(job.reads),
+            list(job.texts),
             seen,
             state,
         ]
@@ -80,6 +80,12 @@ class Scan(StoredTask):
     limits: tuple[tuple[float, ...], ...]
     states: tuple[str, ...]
 
+    def is_done(self, job: Job) -> bool:
+        """Whether the fates are stored, and everything published before them: later tasks read that too."""
+        if not super().is_done(job):
+            return False
+        return all(job.store.has(key) for key in job.store.facts(self.key)["published"])
+
     def run(self, job: Job) -> None:
         _Pass(self, job).run()
 
@@ -96,7 +102,7 @@ def make_scan(job: Job, part: Part, stages: tuple[int, ...], before: str | None,
     # The names of stages are not part of the key: they appear in no stored column.
     roles = [list(pair) for pair in job.roles]
     work = [identities, policies, list(fitted), list(stages), roles, job.seed, job.audit, job.shards]
-    key = key_of(["scan", part.key, part.first_row, part.rows, before, seen, *work, list(job.reads), str(job.schema)])
+    key = key_of(["scan", part.key, part.first_row, part.rows, before, seen, *work, list(job.texts), str(job.schema)])
     return Scan(key, part, stages, before, seen, limits, fitted)
 
 
@@ -113,6 +119,8 @@ class _Pass:
     job: Job
     meter: Meter = field(default_factory=Meter)
     scored: dict[int, list[pa.Table]] = field(default_factory=dict)
+    stored: list[pa.Table | None] = field(default_factory=list)
+    """each row stage's columns, where they are in the store already"""
 
     def run(self) -> None:
         task, job = self.task, self.job
@@ -122,21 +130,24 @@ class _Pass:
         self.row_stages = stages
         self.column_keys = self._column_keys()
         self._fates = self._fates_before()
-        stored = all(job.store.has(key) for key in self.column_keys) and self._fates is not None
+        known = self._fates is not None
+        self.stored = [job.store.read(key) if known and job.store.has(key) else None for key in self.column_keys]
+        replays = known and all(table is not None for table in self.stored)
         keys = _Keys(self) if self.group else None
-        if stored:
+        if replays:
             self._replay()
-        if keys and stored:
-            keys_stored = job.store.has(keys.key())
-        if not stored or (keys and not keys_stored):
-            self._read(keys, score=not stored)
-        if not stored:
-            self._publish_columns()
+        if not replays or (keys and not job.store.has(keys.key())):
+            self._read(keys, score=not replays)
+        self._publish_columns()
         alive = self.fates.alive
         facts: dict[str, Any] = {"alive": mask_digest(alive), "alive_rows": int(alive.sum()), "columns": list(self.column_keys)}
         facts["unreadable"] = int((~self.fates.readable).sum())
+        facts["published"] = list(self.column_keys)
         if keys:
             facts["keys"] = keys.publish()
+            facts["published"].append(facts["keys"])
+        if task.part.in_place:
+            facts["published"].append(unreadable_key(job, task.part))
         publish(job, task.key, [self.fates.to_table()], self.meter, self.step, **facts)
 
     @property
@@ -147,7 +158,7 @@ class _Pass:
 
     def _column_keys(self) -> list[str]:
         """Each stage saw what the stages before it in this pass left alive, so their keys and rules chain."""
-        keys, seen = [], self.task.seen
+        keys, seen = [], "all" if self.job.audit else self.task.seen
         for at, stage in enumerate(self.row_stages):
             key = columns_key(self.job, self.task.part, stage, seen, self.task.states[at])
             keys.append(key)
@@ -165,8 +176,9 @@ class _Pass:
 
     def _replay(self) -> None:
         """Decide again from stored columns, without the data."""
-        for at, (stage, key) in enumerate(zip(self.row_stages, self.column_keys, strict=True)):
-            self._decide(stage, at, self.job.store.read(key))
+        for at, (stage, columns) in enumerate(zip(self.row_stages, self.stored, strict=True)):
+            assert columns is not None
+            self._decide(stage, at, columns)
 
     def _read(self, keys: _Keys | None, score: bool) -> None:
         """Stream the part: set bad text aside, score the stages a batch at a time, make keys of what is left."""
@@ -175,7 +187,7 @@ class _Pass:
         bad: dict[int, str] = {}
         if first_look:
             self._fates = Fates.fresh(part.rows, np.empty(0, np.int64))
-        columns = job.reads if part.in_place else self._reads()
+        columns = [*self._reads(), *(job.texts if first_look else ())]
         rows = 0
         for batch in read_part(job, part, columns, self.meter, self.step):
             rows += len(batch.positions)
@@ -197,6 +209,9 @@ class _Pass:
 
     def _score(self, batch: Batch) -> None:
         for at, stage in enumerate(self.row_stages):
+            if (stored := self.stored[at]) is not None:
+                self._decide(stage, at, _rows_of(stored, batch))
+                continue
             table, positions = self.asked(stage, batch)
             with self.meter.seconds("score", stage.name):
                 state = self._state(at)
@@ -231,6 +246,8 @@ class _Pass:
 
     def _publish_columns(self) -> None:
         for at, (stage, key) in enumerate(zip(self.row_stages, self.column_keys, strict=True)):
+            if self.stored[at] is not None:
+                continue
             schema = columns_schema(stage)
             table = pa.concat_tables(self.scored[at]).cast(schema) if at in self.scored else schema.empty_table()
             with self.meter.seconds("write", stage.name):
@@ -354,6 +371,13 @@ def judge_rows(fates: Fates, stage: PlannedStage, columns: pa.Table, limits: tup
     if stage.link is not None:
         witness = columns.column(stage.link).cast(pa.int64()).fill_null(-1).to_numpy()
     fates.reject(stage.index, positions, decision, witness)
+
+
+def _rows_of(columns: pa.Table, batch: Batch) -> pa.Table:
+    """The rows of stored columns that belong to a batch; both are in the order of positions."""
+    positions = columns.column("position").to_numpy()
+    start, stop = np.searchsorted(positions, [batch.positions[0], batch.positions[-1] + 1]) if len(batch.positions) else (0, 0)
+    return columns.slice(int(start), int(stop - start))
 
 
 def row_ids(part: Part, positions: Positions) -> npt.NDArray[np.uint64]:

@@ -21,7 +21,7 @@ from curate.steps.base import Batch, Job, StoredTask, publish, read_part
 from curate.steps.count import count_groups, count_links, count_stages
 from curate.steps.group import by_part
 from curate.steps.scan import row_ids, unreadable
-from curate.verdicts import Fates, Names, Verdicts
+from curate.verdicts import ALIVE, QUARANTINED, Fates, Names, Verdicts
 
 FOLDERS = ("kept", "rejected", "quarantined", "verdicts", "scores")
 RAW_BYTES = 64 << 10
@@ -131,8 +131,8 @@ class Write(StoredTask):
         fates, name = verdicts.fates, self.part.name
         written = {"kept": 0, "rejected": 0, "quarantined": 0}
         reasons = pa.table([*verdicts.reason_columns().values(), _witness_rows(fates), witness_ids], schema=REASONS)
-        kept = self._sink(job, "kept", job.output, job.schema)
-        rejected = self._sink(job, "rejected", "parquet", rejected_schema(job.schema))
+        kept = self._sink(job, "kept", job.output, job.kept)
+        rejected = self._sink(job, "rejected", "parquet", rejected_schema(job.kept))
         quarantined: list[dict[str, Any]] = []
         pieces: list[pa.Array] = []
         groups: list[pa.Table] = []
@@ -141,11 +141,11 @@ class Write(StoredTask):
             with meter.seconds("write", "write"):
                 stage = fates.stage[batch.positions]
                 row = row_ids(self.part, batch.positions)
-                _write_kept(kept, batch, stage == -1)
-                written["kept"] += identity_sum(row[stage == -1])
-                _write_rejected(rejected, batch, stage >= 0, reasons)
+                _write_kept(kept, batch, stage == ALIVE, job.kept)
+                written["kept"] += identity_sum(row[stage == ALIVE])
+                _write_rejected(rejected, batch, stage >= 0, reasons, job.kept)
                 written["rejected"] += identity_sum(row[stage >= 0])
-                quarantined += _bad_rows(self.part, batch, stage == -2)
+                quarantined += _bad_rows(self.part, batch, stage == QUARANTINED)
                 groups.append(count_groups({name: batch.table.column(name) for name in job.roles.group}, stage))
                 if job.roles.id:
                     pieces.append(id_text(batch.table.column(job.roles.id)))
@@ -217,7 +217,7 @@ def make_write(job: Job, part: Part, folder: Path, fates: str, columns: Sequence
         [
             "write",
             place,
-            str(job.schema),
+            str(job.kept),
             job.output,
             fates,
             list(columns),
@@ -259,15 +259,15 @@ def id_text(column: pa.ChunkedArray) -> pa.Array:
     return as_text(column).cast(pa.string())
 
 
-def _write_kept(sink: Sink, batch: Batch, mask: npt.NDArray[np.bool_]) -> None:
-    sink.write(batch.table if mask.all() else batch.table.filter(pa.array(mask)))
+def _write_kept(sink: Sink, batch: Batch, mask: npt.NDArray[np.bool_], schema: pa.Schema) -> None:
+    sink.write((batch.table if mask.all() else batch.table.filter(pa.array(mask))).cast(schema))
 
 
-def _write_rejected(sink: Sink, batch: Batch, mask: npt.NDArray[np.bool_], reasons: pa.Table) -> None:
+def _write_rejected(sink: Sink, batch: Batch, mask: npt.NDArray[np.bool_], reasons: pa.Table, schema: pa.Schema) -> None:
     if mask.any():
-        rows = batch.table.filter(pa.array(mask))
+        rows = batch.table.filter(pa.array(mask)).cast(schema)
         why = reasons.take(pa.array(batch.positions[mask]))
-        sink.write(pa.table([*rows.columns, *why.columns], schema=rejected_schema(rows.schema)))
+        sink.write(pa.table([*rows.columns, *why.columns], schema=rejected_schema(schema)))
 
 
 def _bad_rows(part: Part, batch: Batch, mask: npt.NDArray[np.bool_]) -> list[dict[str, Any]]:
