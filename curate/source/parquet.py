@@ -116,6 +116,6 @@ def _first_line(err: BaseException) -> str:
 
 
 @functools.lru_cache(maxsize=64)
-def names(path: str, name: str) -> frozenset[str]:
-    """The names of a file's top-level columns."""
+def names(path: str, name: str, key: str) -> frozenset[str]:
+    """The names of a file's top-level columns; `key` tells a file from what stood under its path before."""
     return frozenset(layout(path, name).schema.names)
