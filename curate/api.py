@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
+import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -103,7 +104,7 @@ def run(
     if engine not in ENGINES:
         raise RequestError(f"there is no engine `{engine}`", place="--engine", hint=did_you_mean(engine, ENGINES))
     able, _ = fit_workers(workers, memory)
-    folder = RunDir(Path(out) if out is not None else Path("runs") / pipeline.name)
+    folder = RunDir(Path(out) if out is not None else default_out(pipeline.name))
     started, clock = time.time(), time.perf_counter()
     files = _files(data, pipeline, folder.path)
     with folder.locked(), _engine(able, files, workers) as pool:
@@ -126,6 +127,11 @@ def gate(run_dir: str | Path, baseline: str | Path | None = None) -> dict[str, A
     return result
 
 
+def default_out(name: str) -> Path:
+    """`runs/NAME`, whatever the pipeline is called: a name with a slash leads nowhere else."""
+    return Path("runs") / (re.sub(r"[^\w.-]+", "-", name)[:60].strip(".-") or "run")
+
+
 def _pipeline(given: Pipeline | Mapping[str, Any] | str | os.PathLike[str]) -> Pipeline:
     if isinstance(given, Pipeline):
         return given
@@ -137,9 +143,15 @@ def _files(data: object, pipeline: Pipeline, out: Path) -> tuple[SourceFile, ...
     if is_data(data):
         return ()
     files = discover(data, pipeline.read)  # type: ignore[arg-type]
+    hint, real = "choose an --out that lies elsewhere", os.path.realpath(out)
     for file in files:
-        if not file.remote and Path(file.path).absolute().is_relative_to(out):
-            raise RequestError("the output folder holds the source", place=file.path, hint="choose an --out that lies elsewhere")
+        if not file.remote and Path(os.path.realpath(file.path)).is_relative_to(real):
+            raise RequestError("the output folder holds the source", place=file.path, hint=hint)
+    for entry in [data] if isinstance(data, str | os.PathLike) else data:  # type: ignore[attr-defined]
+        if Path(real).is_relative_to(os.path.realpath(entry)) and os.path.isdir(entry):
+            raise RequestError(
+                "the output folder lies inside the source: the next run would read it as data", place=str(out), hint=hint
+            )
     return files
 
 

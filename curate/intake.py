@@ -19,7 +19,7 @@ from curate.source.chunk import Quarantined
 from curate.source.discover import SourceFile
 from curate.source.ingest import Chunk, Counter, Piece, pieces
 from curate.source.memory import batches_of
-from curate.source.schema import must_reread, unify, with_partitions
+from curate.source.schema import must_reread, refuse_twins, unify, with_partitions
 from curate.steps.base import Job, Task, bad_text
 from curate.steps.ingest import SEGMENTS, make_ingest, schema_of, store_chunks
 
@@ -48,6 +48,8 @@ def intake(job: Job, files: Sequence[SourceFile], run: RunTasks) -> Intake:
     schemas = [(file.name, layouts[file.name].schema) for file in files if in_place(file)]
     schemas += [(piece.file.name, schema_of(text)) for piece, fact in zip(flat, facts, strict=True) for text in _schemas(fact)]
     schema, casts = _union(files, schemas)
+    if not schema.names:
+        raise _no_columns([(piece.file.name, fact) for piece, fact in zip(flat, facts, strict=True)], files[0].name)
     keys, facts, more = _settle_types(job, flat, facts, schema, run)
     parts = list(_lay_out(files, layouts, dict(zip(flat, zip(keys, facts, strict=True), strict=True)), cut))
     return Intake(Dataset(tuple(parts), schema, tuple(dict.fromkeys((*casts, *more)))), [fact["bill"] for fact in facts])
@@ -67,7 +69,22 @@ def intake_memory(job: Job, data: object) -> Intake:
             "the data has no rows and no columns", place=MEMORY_NAME, hint="give at least one table, even an empty one"
         )
     schema, casts = unify([(MEMORY_NAME, schema_of(text)) for text in _schemas(facts)])
+    if not schema.names:
+        raise _no_columns([(MEMORY_NAME, facts)], MEMORY_NAME)
     return Intake(Dataset(tuple(_number(_decoded(MEMORY_NAME, key, facts, ()))), schema, casts), [facts["bill"]], (key,))
+
+
+def _no_columns(facts: Sequence[tuple[str, dict[str, Any]]], first: str) -> InputError:
+    """The error for a source without a single column: empty, or with no row that can be read."""
+    chunks = [(name, chunk) for name, fact in facts for chunk in fact["chunks"]]
+    records, bad = sum(chunk["records"] for _, chunk in chunks), sum(chunk["bad"] for _, chunk in chunks)
+    if bad and bad == records:
+        reasons = list(dict.fromkeys(f"{name}: {reason}" for name, chunk in chunks for reason in chunk["reasons"]))[:3]
+        said = f"none of the {records} rows can be read" if records > 1 else "the only row cannot be read"
+        return InputError(f"{said}: " + "; ".join(reasons), place=first, hint="is the file what its name says it is?")
+    if records:
+        return InputError(f"the {records} rows of the source have no column", place=first, hint="every one of them is `{}`")
+    return InputError("the source holds no rows and no columns", place=first, hint="every file of it is empty")
 
 
 def in_place(file: SourceFile) -> bool:
@@ -182,6 +199,7 @@ def _memory_chunks(data: object) -> Iterator[Chunk]:
 
 
 def _memory_chunk(batches: list[pa.RecordBatch]) -> Chunk:
+    refuse_twins(MEMORY_NAME, batches[0].schema)
     table = pa.Table.from_batches(batches).combine_chunks()
     bad = bad_text(table)
     good = np.ones(table.num_rows, bool)

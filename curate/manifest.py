@@ -13,6 +13,7 @@ from typing import Any
 from curate.execute import Outcome
 from curate.pipeline import Pipeline
 from curate.plan import describe
+from curate.policy import finite_or_none
 from curate.rundir import VERSION
 from curate.source.discover import SourceFile
 
@@ -67,7 +68,7 @@ def _stages(outcome: Outcome) -> list[dict[str, Any]]:
     stages = describe(outcome.job.stages)
     for index, limits in outcome.limits.items():
         for rule, limit in zip(stages[index]["rules"], limits, strict=True):
-            rule["limit"] = limit
+            rule["limit"] = finite_or_none(limit)
     return stages
 
 

@@ -79,7 +79,7 @@ def plan(
     if named is None:
         raise RequestError("nothing to plan: neither the pipeline nor the call names a source", hint="give --source")
     able, budget = fit_workers(workers, memory)
-    files = discover(named, pipeline.read)
+    files = discover(named, pipeline.read, digests=False)
     layouts = {file.name: parquet.layout(file.path, file.name) for file in files if in_place(file)}
     looked = list(itertools.islice((file for file in files if not in_place(file)), SAMPLED_FILES))
     schemas = [(file.name, layouts[file.name].schema) for file in files if in_place(file)]

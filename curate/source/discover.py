@@ -12,7 +12,8 @@ from __future__ import annotations
 import hashlib
 import os
 from collections import Counter as Tally
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -58,11 +59,12 @@ class _Found:
 
 
 def discover(
-    source: str | os.PathLike[str] | Sequence[Any], options: ReadOptions, base: Path | None = None
+    source: str | os.PathLike[str] | Sequence[Any], options: ReadOptions, base: Path | None = None, *, digests: bool = True
 ) -> tuple[SourceFile, ...]:
     """The files of a source, sorted by name; of a list of sources, in the list's order.
 
-    Relative paths are resolved against `base`, the current folder when left out.
+    Local files are read once for their digests, several at a time; `digests` false leaves the
+    digests empty and reads nothing. Relative paths are resolved against `base`, the current folder when left out.
     Raises `InputError` for a path that is not there or holds no data, `RequestError` for an
     address or a file of a kind that is not read.
     """
@@ -72,7 +74,7 @@ def discover(
     files: list[SourceFile] = []
     for entry in entries:
         found = _find(os.fspath(entry), base or Path.cwd(), several=len(entries) > 1)
-        files += _readable(found, options, os.fspath(entry))
+        files += _readable(found, options, os.fspath(entry), digests)
     twice = [name for name, times in Tally(file.name for file in files).items() if times > 1]
     if twice:
         raise RequestError(
@@ -176,7 +178,7 @@ def _filesystem(url: str) -> tuple[Any, str]:
     return fs, str(path)
 
 
-def _readable(found: list[_Found], options: ReadOptions, source: str) -> list[SourceFile]:
+def _readable(found: list[_Found], options: ReadOptions, source: str, digests: bool) -> list[SourceFile]:
     """Found files that hold rows, with format, size and digest; see the module's first words for what is passed over."""
     kinds = {item.name: _kind(item.name, options) for item in found}
     has_data = any(kind in FORMATS.values() for kind, _ in kinds.values())
@@ -207,7 +209,8 @@ def _readable(found: list[_Found], options: ReadOptions, source: str) -> list[So
         )
     if not chosen:
         raise InputError(f"`{source}` holds no data files", place="source", hint=f"{len(found)} other files were seen there")
-    return [_source_file(item, kind, compression) for item, kind, compression in chosen]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        return list(pool.map(lambda one: _source_file(one[0], one[1], one[2], digests), chosen))
 
 
 def _kind(name: str, options: ReadOptions) -> tuple[str, str]:
@@ -225,19 +228,18 @@ def _kind(name: str, options: ReadOptions) -> tuple[str, str]:
     return "unknown", compression
 
 
-def _source_file(item: _Found, kind: str, compression: str) -> SourceFile:
-    identity: Callable[[], tuple[int, str]] = (
-        (lambda: _remote_identity(item)) if item.fs else (lambda: _local_identity(item.path))
-    )
+def _source_file(item: _Found, kind: str, compression: str, digests: bool) -> SourceFile:
     try:
-        size, digest = identity()
+        size, digest = _remote_identity(item) if item.fs else _local_identity(item.path, digests)
     except (OSError, ValueError) as err:
         raise InputError(f"`{item.name}` cannot be read: {err}", place=item.path) from err
     return SourceFile(item.path, item.name, kind, compression, size, digest, item.fs is not None, partition_of(item.name))
 
 
-def _local_identity(path: str) -> tuple[int, str]:
+def _local_identity(path: str, digests: bool) -> tuple[int, str]:
     with open(path, "rb") as handle:
+        if not digests:
+            return os.fstat(handle.fileno()).st_size, ""
         digest = hashlib.file_digest(handle, "sha256").hexdigest()
         return handle.tell(), digest
 

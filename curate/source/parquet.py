@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 from curate.errors import InputError
 from curate.meter import Meter, TimedFile
+from curate.source.expansion import decoded_bytes, safe_rows
 
 PART_BYTES = 64 << 20
 """row groups are gathered into parts of at least this size, decoded as the file's metadata says"""
@@ -40,8 +41,8 @@ def layout(path: str, name: str) -> Layout:
     try:
         with pq.ParquetFile(path) as file:
             groups = [file.metadata.row_group(index) for index in range(file.metadata.num_row_groups)]
-            sizes = [(group.num_rows, group.total_byte_size) for group in groups]
-            schema = file.schema_arrow
+            sizes = [(group.num_rows, decoded_bytes(group, file.schema)) for group in groups]
+            schema = _schema(file)
     except _ERRORS as err:
         raise InputError(f"not a readable Parquet file: {_first_line(err)}", place=name, hint=_HINT) from err
     if any(rows < 0 for rows, _ in sizes):
@@ -68,7 +69,7 @@ def read(
     where = f"{name}, row groups {row_groups[0]} to {row_groups[-1]}" if row_groups else name
     try:
         with TimedFile(path, meter, step) as raw, _open(raw) as file:
-            batches = file.iter_batches(batch_rows, row_groups=list(row_groups), columns=_roots(columns))
+            batches = _batches(path, file, row_groups, batch_rows, columns)
             while True:
                 with meter.seconds("decode", step):
                     batch = next(batches, None)
@@ -77,20 +78,46 @@ def read(
                 seen += batch.num_rows
                 yield batch
     except _ERRORS as err:
-        raise InputError(f"cannot decode after row {seen}: {_first_line(err)}", place=where, hint=_HINT) from err
+        hint = _MEMORY_HINT if isinstance(err, MemoryError) else _HINT
+        raise InputError(f"cannot decode after row {seen}: {_first_line(err)}", place=where, hint=hint) from err
     if seen != rows:
         raise InputError(f"the file promises {rows} rows and holds {seen}", place=where, hint=_HINT)
 
 
 _HINT = "the file is damaged, cut short or not Parquet: restore it, or leave it out of the source"
 
+_MEMORY_HINT = "one page of the file needs more memory than there is: write the file again with smaller pages, or leave it out if it is damaged"
+
 
 def _open(raw: TimedFile) -> pq.ParquetFile:
     return pq.ParquetFile(raw, buffer_size=1 << 20, pre_buffer=False, page_checksum_verification=True)
 
 
-def _roots(columns: Sequence[str] | None) -> list[str] | None:
-    return None if columns is None else list(columns)
+def _batches(
+    path: str, file: pq.ParquetFile, row_groups: Sequence[int], batch_rows: int, columns: Sequence[str] | None
+) -> Iterator[pa.RecordBatch]:
+    """Batches of `batch_rows` rows, or of fewer where these would decode to too much."""
+    wanted = None if columns is None else list(columns)
+    safe = safe_rows(path, file, row_groups, columns)
+    small = file.iter_batches(min(batch_rows, safe or batch_rows), row_groups=list(row_groups), columns=wanted)
+    if safe is None or safe >= batch_rows or any(pa.types.is_dictionary(field.type) for field in file.schema_arrow):
+        yield from small
+        return
+    held: list[pa.RecordBatch] = []
+    for batch in small:
+        held.append(batch)
+        if sum(one.num_rows for one in held) >= batch_rows or sum(one.nbytes for one in held) >= BATCH_BYTES:
+            yield pa.concat_batches(held)
+            held = []
+    if held:
+        yield pa.concat_batches(held)
+
+
+def _schema(file: pq.ParquetFile) -> pa.Schema:
+    """The file's columns, with all its metadata: pyarrow shows only what the writer repeated in its own schema."""
+    found = {key: value for key, value in (file.metadata.metadata or {}).items() if key != b"ARROW:schema"}
+    schema: pa.Schema = file.schema_arrow
+    return schema.with_metadata({**found, **(schema.metadata or {})} or None)
 
 
 def _parts(sizes: list[tuple[int, int]]) -> Iterator[tuple[tuple[int, ...], int, int, int]]:

@@ -137,7 +137,7 @@ def read_part(job: Job, part: Part, columns: Sequence[str] | None, meter: Meter,
 
 
 def _read_in_place(part: Part, schema: pa.Schema, meter: Meter, step: str) -> Iterator[Batch]:
-    own = parquet.names(part.location, part.source_file)
+    own = parquet.names(part.location, part.source_file, part.key)
     wanted = [name for name in schema.names if name in own]
     at = 0
     for batch in parquet.read(part.location, part.source_file, part.row_groups, part.rows, part.batch_rows, wanted, meter, step):

@@ -73,7 +73,8 @@ def make_samples(job: Job, stage: int, parts: Mapping[Part, tuple[str, str]], al
     """One task a part (given its fates' key and alive digest); a little more than `fit_rows` rows in all."""
     check = job.stages[stage].check
     assert isinstance(check, FitCheck)
-    share = min(1.0, 1.02 * check.fit_rows / max(alive, 1) + 1e-4)
+    wanted = check.fit_rows + 6 * check.fit_rows**0.5 + 10  # six deviations more than enough, so that `fit` gets all it may
+    share = min(1.0, wanted / max(alive, 1))
     ceiling = min(2**64 - 1, int(share * 2**64))
     base = [
         check.identity(),

@@ -1,0 +1,338 @@
+"""The command line: parse, call `curate.api`, print, leave with the right exit code; nothing else.
+
+Human text goes to stderr. With `--json` exactly one JSON document goes to stdout, for errors
+too. Exit codes: 0 done, 1 our bug, 2 wrong request, 3 the gate said no, 4 unreadable input,
+5 another run holds the output, 75 try again, 130 stopped with Ctrl-C.
+
+Nothing heavy is imported before a command runs, so `curate --help` is quick.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import math
+import os
+import sys
+import traceback
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from curate.errors import CurateError
+from curate.render.words import safe
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+STOPPED = 130
+PIPE_CLOSED = 141
+_USAGE_ERROR: type[Exception] = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "UsageError")
+_DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
+_NOT_ALLOWED = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG)
+
+app = typer.Typer(
+    name="curate",
+    add_completion=False,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+PipelineFile = Annotated[Path, typer.Argument(metavar="PIPELINE", help="The pipeline file, .yaml or .json.")]
+RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a finished run.")]
+Source = Annotated[
+    list[str] | None,
+    typer.Option("--source", metavar="PATH", help="Read this instead of the pipeline's source; may be repeated."),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print exactly one JSON document on stdout.")]
+Workers = Annotated[
+    int | None, typer.Option("--workers", metavar="N", help="Processes to use; the cores that fit the memory unless given.")
+]
+Memory = Annotated[
+    str | None, typer.Option("--memory", metavar="SIZE", help="Memory to use, such as 8GB; 60 % of the machine unless given.")
+]
+Changes = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Change the pipeline, such as near_dup.similarity=0.9; may be repeated."),
+]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and give its exit code."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    as_json = "--json" in given
+    try:
+        code = int(app(args=given, prog_name="curate", standalone_mode=False) or 0)
+        return _stopped(as_json) if code == STOPPED else code  # typer has caught the Ctrl-C
+    except typer.Exit as stop:
+        return stop.exit_code
+    except _USAGE_ERROR as err:
+        return _usage(err, as_json)
+    except CurateError as err:
+        return _fail(err.message, err.exit_code, as_json, type(err).__name__, err.place, err.hint)
+    except (KeyboardInterrupt, typer.Abort):
+        return _stopped(as_json)
+    except BrokenPipeError:
+        _forget_pipes()
+        return PIPE_CLOSED
+    except MemoryError:
+        return _fail(
+            "the memory is not enough", 75, as_json, "TemporaryError", hint="run again with a smaller --memory or fewer --workers"
+        )
+    except OSError as err:
+        return _system(err, as_json)
+    except Exception as err:  # our own bug, whatever it is
+        return _bug(err, as_json)
+
+
+@app.callback(invoke_without_command=True)
+def _root(version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
+    """Check a data set, keep what passes, and account for every row."""
+    if version:
+        from curate.doctor import own_version
+
+        typer.echo(f"curate {own_version()}")
+        raise typer.Exit
+
+
+@app.command()
+def plan(
+    pipeline: PipelineFile,
+    source: Source = None,
+    memory: Memory = None,
+    workers: Workers = None,
+    changes: Changes = None,
+    as_json: Json = False,
+) -> None:
+    """Say what a run would do, and what it would take, without doing it."""
+    from curate import api
+    from curate.render import listing
+
+    loaded = api.load(pipeline, changes or [])
+    found = api.plan(loaded, source=_sources(source), memory=_bytes(memory), workers=workers).to_dict()
+    _show(listing.plan(found), found, as_json)
+
+
+@app.command()
+def run(
+    pipeline: PipelineFile,
+    source: Source = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FOLDER", help="Where the run goes; runs/NAME unless given.")
+    ] = None,
+    engine: Annotated[str, typer.Option("--engine", help="Where the work is done: local.")] = "local",
+    workers: Workers = None,
+    memory: Memory = None,
+    until: Annotated[str | None, typer.Option("--until", metavar="STAGE", help="Stop after this stage.")] = None,
+    changes: Changes = None,
+    as_json: Json = False,
+    events: Annotated[Path | None, typer.Option("--events", metavar="FILE", help="Append what happens as JSON lines.")] = None,
+) -> None:
+    """Run a pipeline: kept, rejected and quarantined rows, with the reason of each."""
+    from curate import api
+    from curate.render import terminal
+    from curate.render.events import Events
+    from curate.render.progress import Several, TerminalProgress
+
+    loaded = api.load(pipeline, changes or [])
+    with TerminalProgress(terminal.console_on()) as bars, Events(events) as record:
+        record.write("run_started", pipeline=loaded.name)
+        done = api.run(
+            loaded,
+            source=_sources(source),
+            out=out,
+            engine=engine,
+            workers=workers,
+            memory=_bytes(memory),
+            until=until,
+            progress=Several(bars, record),
+        )
+        record.write("run_finished", path=str(done.path), exit_code=done.exit_code, rows=done.report["rows"])
+    document = {"path": str(done.path), "exit_code": done.exit_code, "report": done.report, "gate": done.gate}
+    _show(terminal.summary(done.report, done.gate, _near(done.path)), document, as_json)
+    raise typer.Exit(done.exit_code)
+
+
+@app.command()
+def gate(
+    run: RunFolder,
+    baseline: Annotated[
+        Path | None, typer.Option("--baseline", metavar="RUN", help="The run that relative limits compare with.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Hold a finished run against the limits of its gate."""
+    from curate import api
+    from curate.render import terminal
+
+    answer = api.gate(run, baseline=baseline)
+    _show(terminal.verdict(answer), answer, as_json)
+    raise typer.Exit(answer["exit_code"])
+
+
+@app.command()
+def why(
+    run: RunFolder,
+    row: Annotated[str, typer.Argument(metavar="ROW-OR-ID", help="A row number, counted from 0, or the row's own id.")],
+    as_json: Json = False,
+) -> None:
+    """Say why a row was kept, rejected or quarantined: every score, rule, limit and its witness."""
+    from curate import api
+    from curate.render import explain
+
+    answer = api.why(run, row)
+    _show(explain.why(answer), answer, as_json)
+
+
+@app.command()
+def diff(
+    before: Annotated[Path, typer.Argument(metavar="RUN", help="A finished run.")],
+    after: Annotated[Path, typer.Argument(metavar="RUN", help="Another one of the same data.")],
+    as_json: Json = False,
+) -> None:
+    """Say what two runs decided differently."""
+    from curate import api
+    from curate.render import explain
+
+    answer = api.diff(before, after)
+    _show(explain.diff(answer), answer, as_json)
+
+
+@app.command()
+def checks(
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="One check, with its parameters.")] = None,
+    as_json: Json = False,
+) -> None:
+    """List the checks, or explain one."""
+    from curate import api
+    from curate.render import listing
+
+    found = api.checks(name)
+    if name is None:
+        _show(listing.checks(found), found, as_json)
+    else:
+        _show(listing.check(found[0]), found[0], as_json)
+
+
+@app.command()
+def schema() -> None:
+    """Print the JSON Schema of pipeline files on stdout."""
+    from curate import api
+
+    _emit(api.schema(), indent=2)
+
+
+@app.command()
+def doctor(as_json: Json = False) -> None:
+    """Say what this machine offers, and try a small run on it."""
+    from curate import api
+    from curate.render import listing
+
+    found = api.doctor()
+    _show(listing.doctor(found), found, as_json)
+    raise typer.Exit(1 if found["problems"] and not found["self_test"]["passed"] else 0)
+
+
+def _sources(given: list[str] | None) -> str | list[str] | None:
+    if not given:
+        return None
+    return given[0] if len(given) == 1 else given
+
+
+def _near(path: Path) -> Path:
+    """The path as a person here would type it."""
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path
+
+
+def _bytes(given: str | None) -> int | None:
+    from curate.written import parse_size
+
+    return None if given is None else parse_size(given, "--memory")
+
+
+def _show(text: RenderableType, document: Any, as_json: bool) -> None:
+    """The text on stderr, and with `--json` the document on stdout."""
+    from curate.render.terminal import console_on, show
+
+    show(console_on(), text)
+    if as_json:
+        _emit(document)
+
+
+def _emit(document: Any, indent: int | None = None) -> None:
+    """One JSON document on stdout. A reader that left early changes no exit code."""
+    try:
+        sys.stdout.write(json.dumps(_plain(document), indent=indent, allow_nan=False, default=str) + "\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _forget_pipes(sys.stdout.fileno())
+
+
+def _plain(value: Any) -> Any:
+    """JSON has no NaN and no infinity: they are null."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _forget_pipes(*streams: int) -> None:
+    """Let what is still buffered for a closed pipe go nowhere, so that leaving raises nothing."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in streams or (1, 2):
+        os.dup2(nowhere, stream)
+
+
+def _fail(message: str, code: int, as_json: bool, kind: str, place: str = "", hint: str = "") -> int:
+    try:
+        print(f"error: {safe(message, lines=True)}", file=sys.stderr)
+        for word, text in (("where", place), ("try", hint)):
+            if text:
+                print(f"  {word}: {safe(text, lines=True)}", file=sys.stderr)
+    except BrokenPipeError:
+        _forget_pipes()
+    if as_json:
+        _emit({"error": {"kind": kind, "message": message, "place": place, "hint": hint, "exit_code": code}})
+    return code
+
+
+def _stopped(as_json: bool) -> int:
+    return _fail("stopped; run the same command again to go on", STOPPED, as_json, "Stopped")
+
+
+def _usage(err: Exception, as_json: bool) -> int:
+    show = getattr(err, "show", None)
+    if type(err).__name__ == "NoArgsIsHelpError" and show is not None:
+        show()
+        return 2
+    context = getattr(err, "ctx", None)
+    command = context.command_path if context is not None else "curate"
+    message = err.format_message() if hasattr(err, "format_message") else str(err)
+    return _fail(message.rstrip("."), 2, as_json, "UsageError", "the command line", f"{command} --help")
+
+
+def _system(err: OSError, as_json: bool) -> int:
+    place = str(err.filename or "")
+    if err.errno in _DISK_FULL:
+        hint = "free some space and run the same command again: finished work is not done twice"
+        return _fail("the disk is full", 75, as_json, "TemporaryError", place, hint)
+    if err.errno in _NOT_ALLOWED:
+        reason = f"the system refuses: {err.strerror}"
+        return _fail(reason, 2, as_json, type(err).__name__, place, "choose a folder this user may write to, such as with --out")
+    return _bug(err, as_json)
+
+
+def _bug(err: Exception, as_json: bool) -> int:
+    print("".join(traceback.format_exception(err)), file=sys.stderr)
+    hint = "this is a bug in curate: please report it with the text above and what `curate doctor --json` says"
+    return _fail(f"internal error: {type(err).__name__}: {err}", 1, as_json, "InternalError", hint=hint)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

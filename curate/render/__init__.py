@@ -1,0 +1,1 @@
+"""From numbers to something a person likes to read. Renderers decide nothing and compute no number."""
