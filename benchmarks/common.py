@@ -88,9 +88,8 @@ def show(costs: dict[str, list[Cost]], megabytes: float, against: str) -> None:
     for name, runs in costs.items():
         walls = [cost.wall_s for cost in runs]
         median, peak = statistics.median(walls), max(cost.peak_bytes for cost in runs) / 1e6
-        print(
-            f"{name:28} {median:9.2f} {min(walls):7.2f} {max(walls):7.2f} {megabytes / median:7.0f} {peak:8.0f} {median / base:6.2f}"
-        )
+        spread = f"{min(walls):7.2f} {max(walls):7.2f}"
+        print(f"{name:28} {median:9.2f} {spread} {megabytes / median:7.0f} {peak:8.0f} {median / base:6.2f}")
 
 
 def text_megabytes(path: Path) -> float:

@@ -28,7 +28,7 @@ from curate.intake import intake, intake_memory
 from curate.pipeline import Pipeline
 from curate.plan import fit_workers, resolve, shard_count
 from curate.planning import Plan, plan
-from curate.progress import Both, Progress
+from curate.progress import Progress, Several
 from curate.render.events import Events
 from curate.rundir import RunDir, read_document
 from curate.source.discover import SourceFile, discover
@@ -78,6 +78,7 @@ def run(
     workers: int | None = 1,
     memory: int | None = None,
     until: str | None = None,
+    baseline: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
     events: str | os.PathLike[str] | None = None,
 ) -> Run:
@@ -89,6 +90,7 @@ def run(
     runs in this process; more start worker processes, so a script that asks for them needs
     the usual `if __name__ == "__main__":` guard; None is one a core.
     `memory` is the budget in bytes (60 % of the machine by default), `until` the last stage to run,
+    `baseline` the run that relative limits of the gate compare with,
     `events` a file that gets what happens as JSON lines (`events.jsonl` of the run unless given).
 
     A directory that already holds this very run is left as it is. Raises `RequestError`,
@@ -105,13 +107,21 @@ def run(
         raise RequestError(f"there is no engine `{engine}`", place="--engine", hint=did_you_mean(engine, ENGINES))
     able, _ = fit_workers(workers, memory)
     folder = RunDir(Path(out) if out is not None else default_out(pipeline.name))
+    before = None if baseline is None else read_document(Path(baseline), "report.json")
     started, clock = time.time(), time.perf_counter()
-    files = _files(data, pipeline, folder.path)
-    with folder.locked(), _engine(able, files, workers) as pool:
-        with Events(Path(events) if events is not None else folder.path / "events.jsonl") as log:
-            listener = Both(progress, log) if progress else log
-            outcome = _execute(pipeline, data, files, folder, pool, until, listener)
-        return _publish_documents(pipeline, outcome, files, folder, until, started, time.perf_counter() - clock, pool.workers)
+    with Events(events) as asked:
+        files = _files(data, pipeline, folder.path)
+        own = folder.path / "events.jsonl" if events is None else None
+        with folder.locked(), Events(own) as log, _engine(able, files, workers) as pool:
+            for record in (asked, log):
+                record.write("run_started", pipeline=pipeline.name)
+            listeners = Several(asked, log, *([progress] if progress else []))
+            outcome = _execute(pipeline, data, files, folder, pool, until, listeners)
+            report = reporting.build(pipeline.name, outcome, time.perf_counter() - clock, pool.workers)
+            done = _publish_documents(pipeline, outcome, files, folder, until, started, report, before)
+            for record in (asked, log):
+                record.write("run_finished", path=str(done.path), exit_code=done.exit_code, rows=report["rows"])
+            return done
 
 
 def gate(run_dir: str | Path, baseline: str | Path | None = None) -> dict[str, Any]:
@@ -175,7 +185,18 @@ def _execute(
     progress: Progress,
 ) -> execute.Outcome:
     audit = pipeline.mode == "audit"
-    blank = Job(folder.root, (), pipeline.roles, pa.schema([]), pa.schema([]), pipeline.seed, audit, pipeline.output.format, 1, pipeline.read)
+    blank = Job(
+        folder.root,
+        (),
+        pipeline.roles,
+        pa.schema([]),
+        pa.schema([]),
+        pipeline.seed,
+        audit,
+        pipeline.output.format,
+        1,
+        pipeline.read,
+    )
     blank.store.clean()
     first = execute.Runner(blank, engine, progress)
     taken = intake_memory(blank, data) if is_data(data) else intake(blank, files, first.run)
@@ -209,13 +230,12 @@ def _publish_documents(
     folder: RunDir,
     until: str | None,
     started: float,
-    wall_s: float,
-    workers: int,
+    report: dict[str, Any],
+    baseline: dict[str, Any] | None,
 ) -> Run:
     """report.json, gate.json and, last of all, manifest.json."""
-    report = reporting.build(pipeline.name, outcome, wall_s, workers)
     _name_witnesses(folder.path, report)
-    judged = None if pipeline.gate is None else evaluate(pipeline.gate, report).to_dict()
+    judged = None if pipeline.gate is None else evaluate(pipeline.gate, report, baseline).to_dict()
     folder.write_document("report.json", report)
     if judged is None:
         (folder.path / "gate.json").unlink(missing_ok=True)

@@ -55,6 +55,9 @@ Workers = Annotated[
 Memory = Annotated[
     str | None, typer.Option("--memory", metavar="SIZE", help="Memory to use, such as 8GB; 60 % of the machine unless given.")
 ]
+Baseline = Annotated[
+    Path | None, typer.Option("--baseline", metavar="RUN", help="The run that relative limits of the gate compare with.")
+]
 Changes = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Change the pipeline, such as near_dup.similarity=0.9; may be repeated."),
@@ -131,16 +134,15 @@ def run(
     changes: Changes = None,
     as_json: Json = False,
     events: Annotated[Path | None, typer.Option("--events", metavar="FILE", help="Append what happens as JSON lines.")] = None,
+    baseline: Baseline = None,
 ) -> None:
     """Run a pipeline: kept, rejected and quarantined rows, with the reason of each."""
     from curate import api
     from curate.render import terminal
-    from curate.render.events import Events
-    from curate.render.progress import Several, TerminalProgress
+    from curate.render.progress import TerminalProgress
 
     loaded = api.load(pipeline, changes or [])
-    with TerminalProgress(terminal.console_on()) as bars, Events(events) as record:
-        record.write("run_started", pipeline=loaded.name)
+    with TerminalProgress(terminal.console_on()) as bars:
         done = api.run(
             loaded,
             source=_sources(source),
@@ -149,9 +151,10 @@ def run(
             workers=workers,
             memory=_bytes(memory),
             until=until,
-            progress=Several(bars, record),
+            baseline=baseline,
+            progress=bars,
+            events=events,
         )
-        record.write("run_finished", path=str(done.path), exit_code=done.exit_code, rows=done.report["rows"])
     document = {"path": str(done.path), "exit_code": done.exit_code, "report": done.report, "gate": done.gate}
     _show(terminal.summary(done.report, done.gate, _near(done.path)), document, as_json)
     raise typer.Exit(done.exit_code)
@@ -160,9 +163,7 @@ def run(
 @app.command()
 def gate(
     run: RunFolder,
-    baseline: Annotated[
-        Path | None, typer.Option("--baseline", metavar="RUN", help="The run that relative limits compare with.")
-    ] = None,
+    baseline: Baseline = None,
     as_json: Json = False,
 ) -> None:
     """Hold a finished run against the limits of its gate."""
@@ -181,10 +182,10 @@ def why(
     as_json: Json = False,
 ) -> None:
     """Say why a row was kept, rejected or quarantined: every score, rule, limit and its witness."""
-    from curate import api
+    from curate import why as explaining
     from curate.render import explain
 
-    answer = api.why(run, row)
+    answer = explaining.why(run, row)
     _show(explain.why(answer), answer, as_json)
 
 

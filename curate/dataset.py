@@ -19,6 +19,8 @@ from pydantic import BeforeValidator
 from curate.errors import RequestError, did_you_mean
 from curate.parameters import parameters
 
+MEMORY_NAME = "<memory>"
+"""what data that came from no file is called in the ledger"""
 RowIds = npt.NDArray[np.uint64]
 
 

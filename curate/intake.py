@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from curate.dataset import Dataset, Part
+from curate.dataset import MEMORY_NAME, Dataset, Part
 from curate.errors import InputError
 from curate.hashing import key_of
 from curate.meter import Meter
@@ -23,7 +23,6 @@ from curate.source.schema import must_reread, refuse_twins, unify, with_partitio
 from curate.steps.base import Job, Task, bad_text
 from curate.steps.ingest import SEGMENTS, make_ingest, schema_of, store_chunks
 
-MEMORY_NAME = "<memory>"
 CHUNK_BYTES = 32 << 20
 RunTasks = Callable[[str, Sequence[Task]], list[dict[str, Any]]]
 LINE_FORMATS = ("jsonl", "csv")

@@ -78,10 +78,10 @@ class Limit:
 
 @_part
 class Output:
-    """How the kept and rejected rows are written."""
+    """How the kept rows are written; everything else is Parquet, or JSON lines for what could not be read."""
 
     format: OutputFormat = "parquet"
-    """the file format of `kept/` and `rejected/`"""
+    """the file format of `kept/`"""
 
 
 @dataclass(frozen=True, init=False)

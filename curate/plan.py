@@ -23,7 +23,7 @@ from curate.pipeline import Pipeline, Stage
 from curate.policy import Rule
 from curate.sink import check_writable
 from curate.steps.base import PlannedStage
-from curate.steps.write import REASONS
+from curate.verdicts import REASONS
 
 SHARD_KEYS = 2_000_000
 """a shard of a group check holds about so many keys"""

@@ -15,20 +15,20 @@ class Progress(Protocol):
     def finish(self) -> None: ...
 
 
-class Both:
-    """Tells two listeners the same."""
+class Several:
+    """Tells more than one what is done."""
 
-    def __init__(self, first: Progress, second: Progress) -> None:
-        self._all = (first, second)
+    def __init__(self, *others: Progress) -> None:
+        self._others = others
 
     def start(self, step: str, total: int, unit: str) -> None:
-        for one in self._all:
-            one.start(step, total, unit)
+        for other in self._others:
+            other.start(step, total, unit)
 
     def advance(self, amount: int = 1) -> None:
-        for one in self._all:
-            one.advance(amount)
+        for other in self._others:
+            other.advance(amount)
 
     def finish(self) -> None:
-        for one in self._all:
-            one.finish()
+        for other in self._others:
+            other.finish()

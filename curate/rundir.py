@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from curate.errors import BusyError, RequestError
-from curate.steps.write import FOLDERS
 from curate.store import write_json
 
 PRIVATE = ".curate"
+FOLDERS = ("kept", "rejected", "quarantined", "verdicts", "scores")
 DOCUMENTS = ("manifest.json", "report.json", "gate.json")
 VERSION = 1
 

@@ -39,6 +39,20 @@ SCHEMA = pa.schema(
 )
 """The columns of `verdicts/`: a contract other tools are built on."""
 
+REASONS = pa.schema(
+    [
+        ("curate_stage", pa.string()),
+        ("curate_check", pa.string()),
+        ("curate_column", pa.string()),
+        ("curate_rule", pa.string()),
+        ("curate_value", pa.float64()),
+        ("curate_limit", pa.float64()),
+        ("curate_witness_row", pa.uint64()),
+        ("curate_witness_id", pa.string()),
+    ]
+)
+"""What `rejected/` adds to the input's columns."""
+
 
 @dataclass(frozen=True)
 class Fates:

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from curate.errors import RequestError
 from curate.rundir import read_document
-from curate.steps.write import REASONS
+from curate.verdicts import REASONS
 
 Row = dict[str, Any]
 

@@ -15,7 +15,8 @@ from curate.gate import evaluate
 from curate.pipeline import Limit
 from curate.render import explain, listing, terminal
 from curate.render.events import Events
-from curate.render.progress import Several, TerminalProgress
+from curate.progress import Several
+from curate.render.progress import TerminalProgress
 from curate.render.words import count, percent, plural, safe, seconds, size
 
 EVIL = "[/] [bold]x[/bold] \x1b[31mred\x1b[0m \u202egnp.exe \x07\r :smile:"

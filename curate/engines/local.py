@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -83,9 +84,18 @@ class ProcessPool:
         return self._pool
 
 
+def _leave_with_parent() -> None:
+    """A worker whose parent was killed would wait for work, and hold its memory, for ever."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
 def _start_worker(workers: int) -> None:
     """Leave Ctrl-C to the parent, and share the cores instead of having each worker take all."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_leave_with_parent, daemon=True).start()
     threads = max(1, (os.cpu_count() or 1) // workers)
     os.environ.setdefault("POLARS_MAX_THREADS", str(threads))
     import pyarrow as pa

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import time
 from collections.abc import Callable
-from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -23,7 +23,7 @@ class Events:
     An error that leaves the `with` block becomes `run_failed`. Without a path nothing is written.
     """
 
-    def __init__(self, path: str | Path | None, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, path: str | os.PathLike[str] | None, clock: Callable[[], float] = time.time) -> None:
         try:
             self._stream = None if path is None else open(path, "a", encoding="utf-8")
         except OSError as err:

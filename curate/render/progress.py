@@ -11,7 +11,6 @@ from rich.progress import BarColumn, ProgressColumn, SpinnerColumn, Task, TaskID
 from rich.progress import Progress as Bars
 from rich.text import Text
 
-from curate.progress import Progress
 from curate.render.words import count, percent, safe, seconds, size
 
 LINE_EVERY_S = 5.0
@@ -85,25 +84,6 @@ class TerminalProgress:
             return
         self._said, self._spoke = now, True
         self._console.print(Text(line), soft_wrap=True)
-
-
-class Several:
-    """Tells more than one what is done."""
-
-    def __init__(self, *others: Progress) -> None:
-        self._others = others
-
-    def start(self, step: str, total: int, unit: str) -> None:
-        for other in self._others:
-            other.start(step, total, unit)
-
-    def advance(self, amount: int = 1) -> None:
-        for other in self._others:
-            other.advance(amount)
-
-    def finish(self) -> None:
-        for other in self._others:
-            other.finish()
 
 
 def amount_words(number: float, unit: str) -> str:

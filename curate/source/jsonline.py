@@ -84,6 +84,8 @@ def _parse_line(line: bytes, spaced: bool, row_bytes: int) -> dict[str, Any] | N
     try:
         row = orjson.loads(line)
     except orjson.JSONDecodeError as err:
+        if "Not enough memory" in str(err):
+            raise MemoryError(f"a row of {len(line)} bytes does not fit into memory") from err
         return _second_opinion(line, err) if line.strip() else None
     if type(row) is not dict:
         raise BadLineError(f"not a JSON object but {_kind(row)}")

@@ -115,9 +115,13 @@ def read_state(job: Job, key: str) -> dict[str, npt.NDArray[Any]]:
     """The arrays of a stored state."""
     table = job.store.read(key)
     names = [name for name in table.column_names if not name.endswith(".shape")]
-    return {name: _array(table.column(name).combine_chunks().flatten(), table.column(f"{name}.shape")[0].as_py()) for name in names}
+    return {
+        name: _array(table.column(name).combine_chunks().flatten(), table.column(f"{name}.shape")[0].as_py()) for name in names
+    }
 
 
 def _array(flat: pa.Array, shape: list[int]) -> npt.NDArray[Any]:
     texts = pa.types.is_string(flat.type)
-    return (np.array(flat.to_pylist(), dtype=np.str_) if texts else np.asarray(flat.to_numpy(zero_copy_only=False))).reshape(shape)
+    return (np.array(flat.to_pylist(), dtype=np.str_) if texts else np.asarray(flat.to_numpy(zero_copy_only=False))).reshape(
+        shape
+    )

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from curate.dataset import Part, as_text
+from curate.dataset import MEMORY_NAME, Part, as_text
 from curate.errors import InvariantError
 from curate.hashing import identity_sum, key_of
 from curate.meter import Meter
@@ -21,24 +21,10 @@ from curate.steps.base import Batch, Job, StoredTask, publish, read_part
 from curate.steps.count import count_groups, count_links, count_stages
 from curate.steps.group import by_part
 from curate.steps.scan import row_ids, unreadable
-from curate.verdicts import ALIVE, QUARANTINED, Fates, Names, Verdicts
+from curate.verdicts import ALIVE, QUARANTINED, REASONS, Fates, Names, Verdicts
 
-FOLDERS = ("kept", "rejected", "quarantined", "verdicts", "scores")
 RAW_BYTES = 64 << 10
 """at most this much of an unreadable row is kept as evidence"""
-REASONS = pa.schema(
-    [
-        ("curate_stage", pa.string()),
-        ("curate_check", pa.string()),
-        ("curate_column", pa.string()),
-        ("curate_rule", pa.string()),
-        ("curate_value", pa.float64()),
-        ("curate_limit", pa.float64()),
-        ("curate_witness_row", pa.uint64()),
-        ("curate_witness_id", pa.string()),
-    ]
-)
-"""What `rejected/` adds to the input's columns."""
 
 
 @dataclass(frozen=True)
@@ -288,17 +274,19 @@ def quarantine_records(part: Part, table: pa.Table, in_place: Sequence[dict[str,
     records = []
     for row in table.to_pylist():
         raw = raw_of.get(row["position"], row["raw"] or b"")
+        is_table = row["position"] in raw_of or part.source_file == MEMORY_NAME
         records.append(
             {
                 "row_id": part.first_row + row["position"],
                 "source_file": part.source_file,
                 "source_row": part.first_source_row + row["position"],
-                "line": None if row["line"] is None else part.first_line + row["line"],
+                "line": None if row["line"] is None or is_table else part.first_line + row["line"],
                 "offset": row["offset"],
                 "reason": row["reason"],
                 "raw": base64.b64encode(raw[:RAW_BYTES]).decode(),
-                "raw_format": "arrow-stream" if row["position"] in raw_of else "bytes",
-                "raw_truncated": len(raw) > RAW_BYTES,
+                "raw_format": "arrow-stream" if is_table else "bytes",
+                "raw_truncated": len(raw) >= RAW_BYTES,  # readers cut at just this length
+
             }
         )
     return records
