@@ -35,7 +35,7 @@ from curate.source.discover import SourceFile, discover
 from curate.source.memory import is_data
 from curate.specfile import read_pipeline
 from curate.steps.base import Job
-from curate.steps.scan import unreadable
+from curate.steps.unreadable import unreadable
 from curate.why import why
 
 __all__ = ["Plan", "Run", "checks", "diff", "doctor", "gate", "load", "plan", "run", "schema", "why"]

@@ -28,7 +28,8 @@ from curate.steps.base import Job, Task
 from curate.steps.fit import make_fit, make_samples
 from curate.steps.group import group_check, make_candidates, make_features, make_matches, make_settle, make_verifies
 from curate.steps.judge import make_judge, make_spreads, resolve_limits
-from curate.steps.scan import make_scan, unreadable
+from curate.steps.scan import make_scan
+from curate.steps.unreadable import unreadable
 from curate.steps.write import Write, make_ids, make_witness_ids, make_witnesses, make_write, quarantine_records
 
 Facts = dict[str, Any]
@@ -142,7 +143,9 @@ def write(runner: Runner, out: RunDir, taken: Intake, states: list[PartState]) -
     else:
         facts = runner.run("write", staged)
     _prove(taken.dataset, facts)
-    if not _is_published(runner, out, key, tasks):
+    if _is_published(runner, out, key, tasks):
+        out.tidy()
+    else:
         out.publish(key)
     job.store.keep_only(runner.used)
     bills = add_bills(iter([*taken.bills, *runner.bills]))

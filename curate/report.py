@@ -17,7 +17,7 @@ from curate.policy import finite_or_none
 from curate.rundir import VERSION
 from curate.steps.base import PlannedStage
 from curate.steps.count import add_summaries
-from curate.steps.scan import unreadable
+from curate.steps.unreadable import unreadable
 
 LARGEST = 10
 MOST_VALUES = 200

@@ -99,9 +99,13 @@ class RunDir:
                 (staging / folder).rename(self.path / folder)
         _sync(self.path)
         _mark(self.root / "published", key)
-        (self.root / "publishing").unlink()
+        self.tidy()
+
+    def tidy(self) -> None:
+        """Drop what a publish leaves behind it, perhaps one that was killed on its last steps."""
+        (self.root / "publishing").unlink(missing_ok=True)
         shutil.rmtree(self.root / "stage", ignore_errors=True)
-        shutil.rmtree(trash, ignore_errors=True)
+        shutil.rmtree(self.root / "trash", ignore_errors=True)
 
     def write_document(self, name: str, value: Mapping[str, Any]) -> None:
         write_json(self.path / name, value, self.root / f"{name}.tmp")

@@ -127,11 +127,11 @@ def test_ctrl_c_is_130_and_says_how_to_go_on(place: Path, root: Path):
     script = (
         "import sys, time\n"
         "from curate import api, cli\n"
-        "def run(*args, progress, **options):\n"
-        "    progress.start('near_dup', 10, 'parts')\n"
+        "def work(*given):\n"
+        "    given[-1].start('near_dup', 10, 'parts')\n"
         "    print('ready', flush=True)\n"
         "    time.sleep(60)\n"
-        "api.run = run\n"
+        "api._execute = work\n"
         "sys.exit(cli.main(['run', 'small.yaml', '--events', 'events.jsonl']))\n"
     )
     process = subprocess.Popen(
@@ -291,9 +291,10 @@ def test_options_reach_the_api(place: Path, monkeypatch: pytest.MonkeyPatch):
 
     api_run = api.run
     monkeypatch.setattr(api, "run", run)
-    command = "run small.yaml --source a --source b --out o --workers 3 --memory 1.5GiB --until exact_dup --set seed=9"
+    where = "run small.yaml --source a --source b --out o --baseline before --events e.jsonl"
+    how = "--workers 3 --memory 1.5GiB --until exact_dup --set seed=9"
 
-    assert cli.main(command.split()) == 0
+    assert cli.main([*where.split(), *how.split()]) == 0
     seen.pop("progress")
     pipeline = seen.pop("pipeline")
     assert pipeline.seed == 9
@@ -304,6 +305,8 @@ def test_options_reach_the_api(place: Path, monkeypatch: pytest.MonkeyPatch):
         "workers": 3,
         "memory": 3 << 29,
         "until": "exact_dup",
+        "baseline": Path("before"),
+        "events": Path("e.jsonl"),
     }
 
 

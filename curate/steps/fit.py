@@ -16,7 +16,7 @@ from curate.errors import InvariantError
 from curate.hashing import key_of, mix64
 from curate.meter import Meter
 from curate.steps.base import Job, StoredTask, publish, read_part
-from curate.steps.scan import row_ids, visible_rows
+from curate.steps.rows import row_ids, visible_rows
 from curate.verdicts import Fates
 
 

@@ -21,7 +21,7 @@ from curate.dataset import Part, Rows
 from curate.hashing import key_of
 from curate.meter import Meter
 from curate.steps.base import Job, PlannedStage, StoredTask, publish, read_part
-from curate.steps.scan import row_ids
+from curate.steps.rows import row_ids
 
 CHUNK_PAIRS = 500_000
 """candidate pairs are verified in chunks of this many"""

@@ -18,7 +18,7 @@ from curate.hashing import key_of
 from curate.meter import Meter
 from curate.source.ingest import Chunk, Counter, Piece, ingest
 from curate.steps.base import Job, StoredTask
-from curate.steps.scan import UNREADABLE
+from curate.steps.unreadable import UNREADABLE
 
 STEP = "ingest"
 SEGMENTS = 3

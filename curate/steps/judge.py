@@ -14,7 +14,7 @@ from curate.meter import Meter
 from curate.policy import as_floats
 from curate.steps.base import Job, StoredTask, publish
 from curate.steps.group import group_check
-from curate.steps.scan import columns_schema, judge_rows, mask_digest
+from curate.steps.rows import columns_schema, judge_rows, mask_digest
 from curate.verdicts import Fates
 
 

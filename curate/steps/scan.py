@@ -16,32 +16,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from curate.check import FitCheck, GroupCheck, RowCheck, Scores, checked_scores
+from curate.check import GroupCheck
 from curate.dataset import Part, Rows
-from curate.errors import InvariantError
 from curate.hashing import key_of
 from curate.meter import Meter
-from curate.policy import as_floats, decide
 from curate.steps.base import Batch, Job, PlannedStage, Positions, StoredTask, bad_text, publish, read_part
+from curate.steps.rows import columns_schema, judge_rows, mask_digest, row_ids, score_rows, shown_rows
+from curate.steps.unreadable import publish_unreadable, unreadable, unreadable_key
 from curate.verdicts import QUARANTINED, Fates
-
-Bools = npt.NDArray[np.bool_]
-UNREADABLE = pa.schema(
-    [("position", pa.int64()), ("line", pa.int64()), ("offset", pa.int64()), ("reason", pa.string()), ("raw", pa.binary())]
-)
-
-
-def unreadable_key(job: Job, part: Part) -> str:
-    """Where the rows of a part that could not be read are listed, for Parquet read in place."""
-    return key_of(["unreadable", part.key, list(job.texts)])
-
-
-def unreadable(job: Job, part: Part) -> pa.Table:
-    """The quarantined rows of a part (`UNREADABLE`); for Parquet in place, after its first scan."""
-    if part.in_place:
-        return job.store.read(unreadable_key(job, part))
-    key, segment = part.location.split(":")
-    return job.store.read(key, int(segment) + 2)
 
 
 def columns_key(job: Job, part: Part, stage: PlannedStage, seen: str, state: str) -> str:
@@ -104,11 +86,6 @@ def make_scan(job: Job, part: Part, stages: tuple[int, ...], before: str | None,
     work = [identities, policies, list(fitted), list(stages), roles, job.seed, job.audit, job.shards]
     key = key_of(["scan", part.key, part.first_row, part.rows, before, seen, *work, list(job.texts), str(job.schema)])
     return Scan(key, part, stages, before, seen, limits, fitted)
-
-
-def mask_digest(mask: Bools) -> str:
-    """A digest of which rows a mask holds."""
-    return key_of(["rows", len(mask), np.packbits(mask).tobytes().hex() if mask.size else ""])
 
 
 @dataclass
@@ -201,7 +178,7 @@ class _Pass:
                 keys.add(batch)
         self.meter.add(self.step, rows=rows)
         if first_look and part.in_place:
-            _publish_unreadable(job, part, bad, self.meter, self.step)
+            publish_unreadable(job, part, bad, self.meter, self.step)
 
     def _reads(self) -> list[str]:
         stages = [*self.row_stages, *([self.group] if self.group else [])]
@@ -316,73 +293,11 @@ class _Keys:
         return keys.set_column(keys.column_names.index("row"), "row", pa.array([], pa.uint64()))
 
 
-def score_rows(
-    stage: PlannedStage, table: pa.Table, ids: npt.NDArray[np.uint64], job: Job, state: Mapping[str, npt.NDArray[Any]] | None
-) -> dict[str, pa.Array]:
-    """A row or fit check's columns for the rows of `table`: rows with a null needed cell are hidden and scored missing."""
-    shown, visible = shown_rows(stage, table, ids, job)
-    scores: Scores
-    if isinstance(stage.check, FitCheck):
-        assert state is not None, f"{stage.name} was not fitted"
-        scores = stage.check.score(shown, state)
-    elif isinstance(stage.check, RowCheck):
-        scores = stage.check.score(shown)
-    else:
-        raise InvariantError(f"`{stage.name}` is neither a row nor a fit check")
-    checked = checked_scores(stage.check, stage.columns, scores, len(shown))
-    if visible.all():
-        return checked
-    index = pa.array(np.cumsum(visible) - 1, mask=~visible)
-    return {name: array.take(index) for name, array in checked.items()}
-
-
-def shown_rows(stage: PlannedStage, table: pa.Table, ids: npt.NDArray[np.uint64], job: Job) -> tuple[Rows, Bools]:
-    """The rows a check gets to see, and which of the rows asked they are."""
-    visible = visible_rows(stage, table)
-    needed = table.select(list(stage.needs))
-    if visible.all():
-        return Rows(needed, ids, job.roles, job.seed), visible
-    return Rows(needed.filter(pa.array(visible)), ids[visible], job.roles, job.seed), visible
-
-
-def visible_rows(stage: PlannedStage, table: pa.Table) -> Bools:
-    """Rows whose needed cells are all there; every row for a check that sees nulls."""
-    visible = np.ones(table.num_rows, bool)
-    if not stage.check.sees_nulls:
-        for name in stage.needs:
-            column = table.column(name)
-            if column.null_count:
-                visible &= column.is_valid().to_numpy()
-    return visible
-
-
-def columns_schema(stage: PlannedStage) -> pa.Schema:
-    """The stored form of a stage's columns: the position in the part, then the declared columns."""
-    return pa.schema([("position", pa.int64()), *((column.name, column.type) for column in stage.columns)])
-
-
-def judge_rows(fates: Fates, stage: PlannedStage, columns: pa.Table, limits: tuple[float, ...]) -> None:
-    """Let a stage's policy reject rows, given its columns for the rows asked."""
-    positions = columns.column("position").to_numpy()
-    wanted = {rule.column for rule in stage.policy.rules}
-    cells = {name: as_floats(columns.column(name)) for name in wanted}
-    decision = decide(stage.policy, cells, limits, len(positions))
-    witness = np.full(len(positions), -1, np.int64)
-    if stage.link is not None:
-        witness = columns.column(stage.link).cast(pa.int64()).fill_null(-1).to_numpy()
-    fates.reject(stage.index, positions, decision, witness)
-
-
 def _rows_of(columns: pa.Table, batch: Batch) -> pa.Table:
     """The rows of stored columns that belong to a batch; both are in the order of positions."""
     positions = columns.column("position").to_numpy()
     start, stop = np.searchsorted(positions, [batch.positions[0], batch.positions[-1] + 1]) if len(batch.positions) else (0, 0)
     return columns.slice(int(start), int(stop - start))
-
-
-def row_ids(part: Part, positions: Positions) -> npt.NDArray[np.uint64]:
-    """The row ids of positions in a part."""
-    return positions.astype(np.uint64) + np.uint64(part.first_row)
 
 
 def split_by_key(keys: pa.Table, shards: int) -> Iterator[pa.Table]:
@@ -396,18 +311,3 @@ def split_by_key(keys: pa.Table, shards: int) -> Iterator[pa.Table]:
     keys = keys.take(pa.array(order))
     for start, stop in itertools.pairwise(bounds):
         yield keys.slice(start, stop - start)
-
-
-def _publish_unreadable(job: Job, part: Part, bad: dict[int, str], meter: Meter, step: str) -> None:
-    table = pa.table(
-        {
-            "position": sorted(bad),
-            "line": pa.nulls(len(bad), pa.int64()),
-            "offset": pa.nulls(len(bad), pa.int64()),
-            "reason": [bad[at] for at in sorted(bad)],
-            "raw": pa.nulls(len(bad), pa.binary()),
-        },
-        schema=UNREADABLE,
-    )
-    with meter.seconds("write", step):
-        job.store.put(unreadable_key(job, part), [table], {"unreadable": len(bad)})

@@ -20,7 +20,8 @@ from curate.sink import Sink, json_lines, open_sink
 from curate.steps.base import Batch, Job, StoredTask, publish, read_part
 from curate.steps.count import count_groups, count_links, count_stages
 from curate.steps.group import by_part
-from curate.steps.scan import row_ids, unreadable
+from curate.steps.rows import row_ids
+from curate.steps.unreadable import unreadable
 from curate.verdicts import ALIVE, QUARANTINED, REASONS, Fates, Names, Verdicts
 
 RAW_BYTES = 64 << 10
@@ -286,7 +287,6 @@ def quarantine_records(part: Part, table: pa.Table, in_place: Sequence[dict[str,
                 "raw": base64.b64encode(raw[:RAW_BYTES]).decode(),
                 "raw_format": "arrow-stream" if is_table else "bytes",
                 "raw_truncated": len(raw) >= RAW_BYTES,  # readers cut at just this length
-
             }
         )
     return records
