@@ -13,9 +13,9 @@ from rich.console import Console, RenderableType
 from curate.errors import RequestError
 from curate.gate import evaluate
 from curate.pipeline import Limit
+from curate.progress import Several
 from curate.render import explain, listing, terminal
 from curate.render.events import Events
-from curate.progress import Several
 from curate.render.progress import TerminalProgress
 from curate.render.words import count, percent, plural, safe, seconds, size
 
