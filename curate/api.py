@@ -7,7 +7,7 @@ import dataclasses
 import os
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -116,7 +116,12 @@ def run(
             for record in (asked, log):
                 record.write("run_started", pipeline=pipeline.name)
             listeners = Several(asked, log, *([progress] if progress else []))
-            outcome = _execute(pipeline, data, files, folder, pool, until, listeners)
+            stamps = [_stamp(file) for file in files]
+            try:
+                outcome = _execute(pipeline, data, files, folder, pool, until, lambda: _unchanged(files, stamps), listeners)
+            except Exception:
+                _unchanged(files, stamps)  # whatever it was, a file that changed under the run explains it
+                raise
             report = reporting.build(pipeline.name, outcome, time.perf_counter() - clock, pool.workers)
             done = _publish_documents(pipeline, outcome, files, folder, until, started, report, before)
             for record in (asked, log):
@@ -182,6 +187,7 @@ def _execute(
     folder: RunDir,
     engine: Engine,
     until: str | None,
+    unchanged: Callable[[], None],
     progress: Progress,
 ) -> execute.Outcome:
     audit = pipeline.mode == "audit"
@@ -211,13 +217,22 @@ def _execute(
     states = execute.score(runner, taken.dataset)
     bad = sum(unreadable(job, part).num_rows for part in taken.dataset.parts)
     execute.check_quarantine(pipeline, job, taken.dataset.parts, bad)
-    _check_unchanged(files)
-    return execute.write(runner, folder, taken, states)
+    unchanged()
+    return execute.write(runner, folder, taken, states, unchanged)
 
 
-def _check_unchanged(files: Sequence[SourceFile]) -> None:
-    for file in files:
-        if not file.remote and (not Path(file.path).exists() or Path(file.path).stat().st_size != file.size):
+def _stamp(file: SourceFile) -> tuple[int, int] | None:
+    """What tells a local file from what it was before: its size and when it was written; None for one that is gone."""
+    try:
+        found = os.stat(file.path)
+    except OSError:
+        return None
+    return found.st_size, found.st_mtime_ns
+
+
+def _unchanged(files: Sequence[SourceFile], stamps: Sequence[tuple[int, int] | None]) -> None:
+    for file, stamp in zip(files, stamps, strict=True):
+        if not file.remote and (stamp is None or _stamp(file) != stamp or stamp[0] != file.size):
             raise InputError(
                 "the file changed while it was being read", place=file.name, hint="let it rest and run the same command again"
             )
@@ -254,7 +269,7 @@ def _name_witnesses(path: Path, report: dict[str, Any]) -> None:
     wanted = [row["witness_row"] for row in leaders]
     ids: dict[int, str | None] = {}
     if wanted:
-        verdicts = pl.scan_parquet(sorted(map(str, (path / "verdicts").glob("*.parquet"))))
+        verdicts = pl.scan_parquet(sorted(map(str, (path / "verdicts").glob("*.parquet"))), glob=False)
         found = verdicts.filter(pl.col("row_id").is_in(wanted)).select("row_id", "id").collect()
         ids = dict(found.iter_rows())
     for row in leaders:

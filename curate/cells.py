@@ -8,6 +8,7 @@ same for all canonically equivalent spellings; folding a folded text changes not
 from __future__ import annotations
 
 import unicodedata
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from curate.dataset import as_text
+from curate.errors import RequestError
 
 
 def fold(text: str) -> str:
@@ -64,6 +66,39 @@ def canonical(column: pa.ChunkedArray | pa.Array) -> pa.LargeBinaryArray:
     elif pa.types.is_large_binary(kind):
         return _contiguous(column)
     return as_text(column).cast(pa.large_binary())
+
+
+def python_values(column: pa.ChunkedArray | pa.Array, name: str) -> list[Any]:
+    """The cells as Python values, and where Python has no such moment (the year 12000, a nanosecond), as text.
+
+    Raises `RequestError` where one stands inside a list, a struct or a map.
+    """
+    if column.type == pa.time64("ns"):  # Python's time would drop the nanoseconds
+        return list(column.cast(pa.string()).to_pylist())
+    try:
+        return list(column.to_pylist())
+    except (ValueError, OverflowError) as err:
+        if pa.types.is_nested(column.type):
+            raise RequestError(
+                f"column `{name}` holds a value that cannot be written as text: {err}",
+                hint="keep the rows as Parquet: `output: {format: parquet}`",
+            ) from err
+        return list(column.cast(pa.string()).to_pylist())
+
+
+def without_unused(table: pa.Table) -> pa.Table:
+    """The table with dictionaries that hold only values its rows use."""
+    for at, field in enumerate(table.schema):
+        if pa.types.is_dictionary(field.type):
+            chunks = [_compact(chunk) for chunk in table.column(at).chunks]
+            table = table.set_column(at, field, pa.chunked_array(chunks, field.type))
+    return table
+
+
+def _compact(column: pa.DictionaryArray) -> pa.DictionaryArray:
+    used = pc.unique(column.indices.drop_null()).sort()
+    indices = pc.index_in(column.indices, used).cast(column.type.index_type)
+    return pa.DictionaryArray.from_arrays(indices, column.dictionary.take(used), ordered=column.type.ordered)
 
 
 def lengths(cells: pa.LargeBinaryArray | pa.LargeStringArray) -> npt.NDArray[np.int64]:

@@ -67,6 +67,19 @@ class Roles:
                     place="roles",
                     hint=did_you_mean(column, schema.names),
                 )
+            kind = schema.field(column).type
+            if role in ("id", "group", "split") and not is_single(kind):
+                raise RequestError(
+                    f"role `{role}` names the column `{column}` of type {kind}, whose cells are no single values",
+                    place="roles",
+                    hint="name a column of texts, numbers or dates",
+                )
+            if role == "text" and is_bytes(kind):
+                raise RequestError(
+                    f"role `text` names the column `{column}` of type {kind}: bytes are not text",
+                    place="roles",
+                    hint="decode the column first, or name another one",
+                )
 
 
 @dataclass(frozen=True)
@@ -161,8 +174,38 @@ def without_views(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
+def is_bytes(kind: pa.DataType) -> bool:
+    """True for bytes of any layout."""
+    t = pa.types
+    return bool(t.is_binary(kind) or t.is_large_binary(kind) or t.is_binary_view(kind) or t.is_fixed_size_binary(kind))
+
+
+def is_single(kind: pa.DataType) -> bool:
+    """True for types whose cells are one value: no list, struct, map, union or interval."""
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    return not (pa.types.is_nested(kind) or pa.types.is_union(kind) or pa.types.is_interval(kind))
+
+
+def shown(column: pa.ChunkedArray | pa.Array) -> pa.StringArray:
+    """A column of single values as the ledger and the report show it: as text, and bytes that are no text as hex."""
+    try:
+        return as_text(column).cast(pa.string())
+    except pa.ArrowInvalid:
+        return pa.array([None if cell is None else _decoded(cell) for cell in column.to_pylist()], pa.string())
+
+
+def _decoded(cell: bytes) -> str:
+    try:
+        return cell.decode()
+    except UnicodeDecodeError:
+        return cell.hex()
+
+
 def as_text(column: pa.ChunkedArray | pa.Array) -> pa.LargeStringArray:
     """Any scalar column as one contiguous `large_string` array, nulls kept."""
+    if isinstance(column.type, pa.BaseExtensionType):
+        column = column.cast(column.type.storage_type)
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     if pa.types.is_string_view(column.type) or pa.types.is_binary_view(column.type):

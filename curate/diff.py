@@ -26,9 +26,8 @@ def diff(a: str | Path, b: str | Path) -> dict[str, Any]:
     by = ["id"] if _has_ids(left) and _has_ids(right) else PLACE
     joined = _join(left, right, by).collect()
     verdicts = joined.select(pl.col("verdict").fill_null("absent"), pl.col("verdict_b").fill_null("absent"))
-    changed = joined.filter(
-        pl.col("verdict").ne_missing(pl.col("verdict_b")) | pl.col("stage").ne_missing(pl.col("stage_b"))
-    ).sort("row_id", "row_id_b", nulls_last=True)
+    differs = [pl.col(name).ne_missing(pl.col(f"{name}_b")) for name in ("verdict", "stage", "column", "rule")]
+    changed = joined.filter(pl.any_horizontal(differs)).sort("row_id", "row_id_b", nulls_last=True)
     moves = (
         verdicts.filter(pl.col("verdict") != pl.col("verdict_b"))
         .group_by("verdict", "verdict_b")
@@ -47,8 +46,8 @@ def diff(a: str | Path, b: str | Path) -> dict[str, Any]:
 
 
 def _verdicts(run: Path) -> pl.LazyFrame:
-    columns = ["row_id", *PLACE, "id", "verdict", "stage", "column", "value", "witness_id", "witness_row"]
-    return pl.scan_parquet(sorted(map(str, (run / "verdicts").glob("*.parquet")))).select(columns)
+    columns = ["row_id", *PLACE, "id", "verdict", "stage", "column", "rule", "value", "witness_id", "witness_row"]
+    return pl.scan_parquet(sorted(map(str, (run / "verdicts").glob("*.parquet"))), glob=False).select(columns)
 
 
 def _join(left: pl.LazyFrame, right: pl.LazyFrame, by: list[str]) -> pl.LazyFrame:

@@ -7,7 +7,7 @@ published never depends on how often a run was interrupted.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -126,7 +126,7 @@ def check_quarantine(pipeline: Pipeline, job: Job, parts: Sequence[Part], unread
     )
 
 
-def write(runner: Runner, out: RunDir, taken: Intake, states: list[PartState]) -> Outcome:
+def write(runner: Runner, out: RunDir, taken: Intake, states: list[PartState], unchanged: Callable[[], None]) -> Outcome:
     """Write and publish the data files, unless exactly these are in place; the proof comes before the publish."""
     job, parts = runner.job, taken.dataset.parts
     fates = [_known(state.fates) for state in states]
@@ -146,6 +146,7 @@ def write(runner: Runner, out: RunDir, taken: Intake, states: list[PartState]) -
     if _is_published(runner, out, key, tasks):
         out.tidy()
     else:
+        unchanged()
         out.publish(key)
     job.store.keep_only(runner.used)
     bills = add_bills(iter([*taken.bills, *runner.bills]))

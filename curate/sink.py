@@ -7,9 +7,10 @@ a folder of data.
 from __future__ import annotations
 
 import base64
+import contextlib
 import datetime
 import decimal
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -18,6 +19,8 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
+from curate.cells import python_values
+from curate.dataset import is_bytes
 from curate.errors import RequestError
 from curate.store import flush
 
@@ -35,16 +38,27 @@ class Sink(Protocol):
         """Publish the file and return its size in bytes."""
         ...
 
+    def abandon(self) -> None:
+        """Let go of a file that will not be published; nothing after `close`."""
+        ...
 
-def open_sink(form: str, folder: Path, name: str, schema: pa.Schema, aside: Path) -> Sink:
-    """A writer for `folder/name.EXT` that works on `aside` until it is closed."""
+
+@contextlib.contextmanager
+def open_sink(form: str, folder: Path, name: str, schema: pa.Schema, aside: Path) -> Iterator[Sink]:
+    """A writer for `folder/name.EXT` that works on `aside`; only `close` publishes."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}.{form}"
+    sink: Sink
     if form == "parquet":
-        return _ParquetSink(path, schema, aside)
-    if form == "csv":
-        return _CsvSink(path, schema, aside)
-    return _JsonlSink(path, aside, compress=form.endswith(".zst"))
+        sink = _ParquetSink(path, schema, aside)
+    elif form == "csv":
+        sink = _CsvSink(path, schema, aside)
+    else:
+        sink = _JsonlSink(path, aside, compress=form.endswith(".zst"))
+    try:
+        yield sink
+    finally:
+        sink.abandon()
 
 
 def check_writable(form: str, schema: pa.Schema) -> None:
@@ -52,13 +66,11 @@ def check_writable(form: str, schema: pa.Schema) -> None:
     for field in schema:
         nested = pa.types.is_nested(field.type)
         odd = pa.types.is_union(field.type) or pa.types.is_run_end_encoded(field.type) or pa.types.is_interval(field.type)
-        if odd or (nested and form == "csv"):
+        if odd or (form == "csv" and (nested or is_bytes(field.type))):
             raise RequestError(
                 f"column `{field.name}` of type {field.type} cannot be written as {form}",
                 place="output",
-                hint="choose `output: {format: jsonl}`"
-                if nested and not odd
-                else "leave the column out of the input or cast it first",
+                hint="choose `output: {format: jsonl}`" if not odd else "leave the column out of the input or cast it first",
             )
 
 
@@ -69,7 +81,13 @@ class _ParquetSink:
         self._path, self._aside = path, aside
         self._file = aside.open("wb")
         self._writer = pq.ParquetWriter(
-            self._file, schema, compression="zstd", compression_level=1, write_page_checksum=True, store_schema=True
+            self._file,
+            schema,
+            compression="zstd",
+            compression_level=1,
+            write_page_checksum=True,
+            store_schema=True,
+            use_compliant_nested_type=False,  # the names inside lists stay the input's
         )
         self._pending: list[pa.Table] = []
         self._size = 0
@@ -85,6 +103,9 @@ class _ParquetSink:
         self._flush()
         self._writer.close()
         return _publish(self._file, self._aside, self._path)
+
+    def abandon(self) -> None:
+        _abandon(self._file, self._writer)
 
     def _flush(self) -> None:
         if self._pending:
@@ -108,9 +129,12 @@ class _CsvSink:
         self._writer.close()
         return _publish(self._file, self._aside, self._path)
 
+    def abandon(self) -> None:
+        _abandon(self._file, self._writer)
+
 
 class _JsonlSink:
-    """One JSON object a line; dates in ISO 8601, decimals as text, bytes as base64."""
+    """One JSON object a line; dates in ISO 8601, decimals as text, bytes as base64, NaN and infinities as null."""
 
     def __init__(self, path: Path, aside: Path, compress: bool) -> None:
         self._path, self._aside = path, aside
@@ -122,12 +146,16 @@ class _JsonlSink:
             self._out = zstandard.ZstdCompressor().stream_writer(self._file, closefd=False)
 
     def write(self, table: pa.Table) -> None:
-        self._out.write(json_lines(table.to_pylist()))
+        cells = [python_values(table.column(index), name) for index, name in enumerate(table.column_names)]
+        self._out.write(json_lines(dict(zip(table.column_names, row, strict=True)) for row in zip(*cells, strict=True)))
 
     def close(self) -> int:
         if self._out is not self._file:
             self._out.close()
         return _publish(self._file, self._aside, self._path)
+
+    def abandon(self) -> None:
+        _abandon(self._file)
 
 
 def json_lines(rows: Iterable[dict[str, Any]]) -> bytes:
@@ -146,6 +174,12 @@ def _plain(value: Any) -> Any:
     if isinstance(value, datetime.timedelta):
         return value.total_seconds()
     return str(value)
+
+
+def _abandon(file: Any, *writers: Any) -> None:
+    for one in (*writers, file) if not file.closed else ():
+        with contextlib.suppress(Exception):  # the disk may be full: the reason why it is abandoned
+            one.close()
 
 
 def _publish(file: Any, aside: Path, path: Path) -> int:

@@ -24,6 +24,7 @@ from curate.errors import TemporaryError
 from curate.hashing import key_of
 
 Receipt = dict[str, Any]
+DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _PLAIN = pa.ipc.IpcWriteOptions()
 _LZ4 = pa.ipc.IpcWriteOptions(compression="lz4")
 
@@ -174,10 +175,10 @@ def write_json(path: Path, value: Any, aside: Path | None = None) -> None:
 
 
 def is_disk_full(err: BaseException) -> bool:
-    """Whether an error, or what caused it, is the disk's or the quota's end."""
+    """Whether an error, or what caused it, is the end of the disk, of a quota or of the file size that is allowed."""
     cause: BaseException | None = err
     while cause is not None:
-        if isinstance(cause, OSError) and cause.errno in (errno.ENOSPC, errno.EDQUOT):
+        if isinstance(cause, OSError) and cause.errno in DISK_FULL:
             return True
         if "No space left on device" in str(cause):
             return True

@@ -13,6 +13,7 @@ from typing import Any
 import polars as pl
 import pyarrow.parquet as pq
 
+from curate.cells import python_values
 from curate.errors import RequestError
 from curate.rundir import read_document
 from curate.verdicts import REASONS
@@ -41,7 +42,7 @@ def why(run: str | Path, row_or_id: str | int) -> dict[str, Any]:
 def _find(run: Path, manifest: Mapping[str, Any], row_or_id: str | int) -> int:
     text = str(row_or_id)
     if isinstance(row_or_id, str) and manifest["roles"].get("id"):
-        ids = pl.scan_parquet(sorted(map(str, (run / "verdicts").glob("*.parquet"))))
+        ids = pl.scan_parquet(sorted(map(str, (run / "verdicts").glob("*.parquet"))), glob=False)
         found = ids.filter(pl.col("id") == text).select("row_id").head(2).collect()["row_id"].to_list()
         if len(found) > 1:
             raise RequestError(
@@ -76,7 +77,8 @@ def _read_one(path: Path, index: int) -> Row:
         for group in range(file.num_row_groups):
             rows = file.metadata.row_group(group).num_rows
             if index < rows:
-                return dict(file.read_row_group(group).slice(index, 1).to_pylist()[0])
+                row = file.read_row_group(group).slice(index, 1)
+                return {name: python_values(row.column(at), name)[0] for at, name in enumerate(row.column_names)}
             index -= rows
     raise RequestError("a file of the run is shorter than its manifest says", place=str(path), hint="run the pipeline again")
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,3 +22,11 @@ def shared() -> Path:
     if not (folder / "data").is_dir():
         pytest.skip("there is no folder ../shared/data beside this checkout")
     return folder
+
+
+@pytest.fixture
+def room() -> Iterator[Path]:
+    """An empty folder for whole runs, in memory where the system has such a place: a run flushes every file to its disk."""
+    memory = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(prefix="curate-test-", dir=memory if memory.is_dir() else None) as folder:
+        yield Path(folder)

@@ -58,6 +58,7 @@ class ProcessPool:
                 for future in done:
                     yield running.pop(future), future.result()
         except BrokenProcessPool as err:
+            pool.shutdown(wait=True, cancel_futures=True)  # the pool has ended the other workers: none is left behind
             self._pool = None
             raise TemporaryError(
                 "a worker process was killed (out of memory, or by hand)",

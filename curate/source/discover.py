@@ -116,6 +116,7 @@ def _find(source: str, base: Path, several: bool) -> list[_Found]:
 
 
 def _find_local(source: str, base: Path, several: bool) -> list[_Found]:
+    source = os.path.expanduser(source)
     path = base / source
     if path.is_file():
         return [_Found(str(path), path.name, listed=False)]

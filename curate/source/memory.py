@@ -38,7 +38,18 @@ def batches_of(data: Any) -> Iterator[pa.RecordBatch]:
     Raises `RequestError` for anything else, `InputError` where a batch is damaged.
     """
     for number, batch in enumerate(_batches(data)):
-        yield from slices(checked(batch, f"<{type(data).__name__}>", number))
+        checked(_bytes_for_text(batch), f"<{type(data).__name__}>", number)
+        yield from slices(batch)
+
+
+def _bytes_for_text(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The batch with its text columns as bytes: text that is not UTF-8 is no damage, such a row is quarantined."""
+    kinds = {pa.string(): pa.binary(), pa.large_string(): pa.large_binary()}
+    try:
+        columns = [column.view(kinds[column.type]) if column.type in kinds else column for column in batch.columns]
+    except pa.ArrowInvalid:  # damaged offsets: `checked` says so
+        return batch
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
 def _batches(data: Any) -> Iterator[pa.RecordBatch]:

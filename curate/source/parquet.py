@@ -76,6 +76,8 @@ def read(
                 if batch is None:
                     break
                 seen += batch.num_rows
+                if seen > rows:
+                    raise InputError(f"the file promises {rows} rows and holds more", place=where, hint=_HINT)
                 yield batch
     except _ERRORS as err:
         hint = _MEMORY_HINT if isinstance(err, MemoryError) else _HINT
@@ -86,7 +88,7 @@ def read(
 
 _HINT = "the file is damaged, cut short or not Parquet: restore it, or leave it out of the source"
 
-_MEMORY_HINT = "one page of the file needs more memory than there is: write the file again with smaller pages, or leave it out if it is damaged"
+_MEMORY_HINT = "a page of the file needs more memory than there is: write it again with smaller pages, or leave it out if damaged"
 
 
 def _open(raw: TimedFile) -> pq.ParquetFile:

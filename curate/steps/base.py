@@ -80,7 +80,7 @@ class Job:
 
         A kept row must open in any reader, and some refuse a file for one byte of bad text.
         """
-        return tuple(field.name for field in self.schema if is_text(field.type))
+        return tuple(field.name for field in self.schema if holds_text(field.type))
 
 
 class Task(Protocol):
@@ -155,21 +155,29 @@ def _conform(batch: pa.RecordBatch, schema: pa.Schema, part: Part) -> pa.RecordB
 def bad_text(table: pa.Table) -> dict[int, str]:
     """Rows (by index) that hold text which is not UTF-8, with the reason; almost always none.
 
-    Only top-level text columns are looked at: Arrow lets any bytes through as text.
+    Text inside lists, structs and maps counts too: Arrow lets any bytes through as text, other readers do not.
     """
     found: dict[int, str] = {}
     for name in table.column_names:
-        if not is_text(table.schema.field(name).type):
-            continue
         column = table.column(name)
-        try:
-            column.validate(full=True)
-        except pa.ArrowInvalid:
-            cells = column.cast(pa.large_binary()).to_pylist()
-            for index, cell in enumerate(cells):
-                if cell is not None and not _is_utf8(cell):
+        if not holds_text(column.type):
+            continue
+        if pa.types.is_dictionary(column.type):
+            column = column.cast(column.type.value_type)
+        if not _is_valid(column):
+            for index in range(len(column)):
+                if not _is_valid(column.take([index])):
                     found.setdefault(index, f"column `{name}` is not valid UTF-8")
     return found
+
+
+def holds_text(kind: pa.DataType) -> bool:
+    """Whether a column's cells are text, or have text inside."""
+    if pa.types.is_dictionary(kind):
+        return is_text(kind.value_type)
+    if pa.types.is_nested(kind):
+        return any(holds_text(kind.field(at).type) for at in range(kind.num_fields))
+    return is_text(kind)
 
 
 def is_text(kind: pa.DataType) -> bool:
@@ -177,10 +185,10 @@ def is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
-def _is_utf8(cell: bytes) -> bool:
+def _is_valid(column: pa.ChunkedArray) -> bool:
     try:
-        cell.decode()
-    except UnicodeDecodeError:
+        column.validate(full=True)
+    except pa.ArrowInvalid:
         return False
     return True
 

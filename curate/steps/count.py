@@ -11,6 +11,7 @@ import polars as pl
 import pyarrow as pa
 
 from curate.check import Column
+from curate.dataset import shown
 from curate.policy import as_floats
 from curate.steps.base import Job, PlannedStage
 from curate.verdicts import Fates
@@ -31,7 +32,7 @@ def count_groups(values: Mapping[str, pa.ChunkedArray], stage: npt.NDArray[np.in
     """Rows by value of each group column and by fate: columns `column`, `value`, `stage`, `rows`."""
     frames = []
     for name, column in values.items():
-        frame = pl.DataFrame({"value": pl.Series(pl.from_arrow(column)).cast(pl.String), "stage": stage})
+        frame = pl.DataFrame({"value": pl.Series(pl.from_arrow(shown(column))), "stage": stage})
         counted = frame.group_by("value", "stage").agg(pl.len().cast(pl.Int64).alias("rows"))
         frames.append(counted.select(pl.lit(name).alias("column"), "value", "stage", "rows").sort("value", "stage"))
     empty = pl.DataFrame(schema={"column": pl.String, "value": pl.String, "stage": pl.Int16, "rows": pl.Int64})

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from curate.check import GroupCheck
 from curate.dataset import Part, Rows
+from curate.errors import InvariantError
 from curate.hashing import key_of
 from curate.meter import Meter
 from curate.steps.base import Batch, Job, PlannedStage, Positions, StoredTask, bad_text, publish, read_part
@@ -177,6 +178,9 @@ class _Pass:
             if keys:
                 keys.add(batch)
         self.meter.add(self.step, rows=rows)
+        expected = part.rows if part.in_place else int(self.fates.readable.sum())
+        if rows != expected:
+            raise InvariantError(f"{expected} rows were to be scored and {rows} were read", place=part.source_file)
         if first_look and part.in_place:
             publish_unreadable(job, part, bad, self.meter, self.step)
 

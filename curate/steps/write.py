@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from curate.dataset import MEMORY_NAME, Part, as_text
+from curate.cells import without_unused
+from curate.dataset import MEMORY_NAME, Part, shown
 from curate.errors import InvariantError
 from curate.hashing import identity_sum, key_of
 from curate.meter import Meter
@@ -118,27 +120,29 @@ class Write(StoredTask):
         fates, name = verdicts.fates, self.part.name
         written = {"kept": 0, "rejected": 0, "quarantined": 0}
         reasons = pa.table([*verdicts.reason_columns().values(), _witness_rows(fates), witness_ids], schema=REASONS)
-        kept = self._sink(job, "kept", job.output, job.kept)
-        rejected = self._sink(job, "rejected", "parquet", rejected_schema(job.kept))
         quarantined: list[dict[str, Any]] = []
         pieces: list[pa.Array] = []
         groups: list[pa.Table] = []
         places: list[npt.NDArray[np.int64]] = []
-        for batch in read_part(job, self.part, None, meter, "write"):
-            with meter.seconds("write", "write"):
-                stage = fates.stage[batch.positions]
-                row = row_ids(self.part, batch.positions)
-                _write_kept(kept, batch, stage == ALIVE, job.kept)
-                written["kept"] += identity_sum(row[stage == ALIVE])
-                _write_rejected(rejected, batch, stage >= 0, reasons, job.kept)
-                written["rejected"] += identity_sum(row[stage >= 0])
-                quarantined += _bad_rows(self.part, batch, stage == QUARANTINED)
-                groups.append(count_groups({name: batch.table.column(name) for name in job.roles.group}, stage))
-                if job.roles.id:
-                    pieces.append(id_text(batch.table.column(job.roles.id)))
-                    places.append(batch.positions)
+        with (
+            self._sink(job, "kept", job.output, job.kept) as kept,
+            self._sink(job, "rejected", "parquet", rejected_schema(job.kept)) as rejected,
+        ):
+            for batch in read_part(job, self.part, None, meter, "write"):
+                with meter.seconds("write", "write"):
+                    stage = fates.stage[batch.positions]
+                    row = row_ids(self.part, batch.positions)
+                    _write_kept(kept, batch, stage == ALIVE, job.kept)
+                    written["kept"] += identity_sum(row[stage == ALIVE])
+                    _write_rejected(rejected, batch, stage >= 0, reasons, job.kept)
+                    written["rejected"] += identity_sum(row[stage >= 0])
+                    quarantined += _bad_rows(self.part, batch, stage == QUARANTINED)
+                    groups.append(count_groups({name: batch.table.column(name) for name in job.roles.group}, stage))
+                    if job.roles.id:
+                        pieces.append(id_text(batch.table.column(job.roles.id)))
+                        places.append(batch.positions)
+            sizes = {f"kept/{name}.{job.output}": kept.close(), f"rejected/{name}.parquet": rejected.close()}
         ids = _scatter(pieces, places, self.part.rows)
-        sizes = {f"kept/{name}.{job.output}": kept.close(), f"rejected/{name}.parquet": rejected.close()}
         records = quarantine_records(self.part, unreadable(job, self.part), quarantined)
         written["quarantined"] = identity_sum(np.array([record["row_id"] for record in records], np.uint64))
         if records:
@@ -146,15 +150,15 @@ class Write(StoredTask):
         grouped = pa.concat_tables(groups) if groups else count_groups({}, np.empty(0, np.int16))
         return {verdict: total % 2**64 for verdict, total in written.items()}, ids, sizes, grouped
 
-    def _sink(self, job: Job, folder: str, form: str, schema: pa.Schema) -> Sink:
+    def _sink(self, job: Job, folder: str, form: str, schema: pa.Schema) -> AbstractContextManager[Sink]:
         aside = job.store.aside(f"{self.key}-{folder}")
         return open_sink(form, Path(self.folder) / folder, self.part.name, schema, aside)
 
     def _write_one(self, job: Job, folder: str, table: pa.Table) -> dict[str, int]:
-        sink = self._sink(job, folder, "parquet", table.schema)
-        for start in range(0, max(table.num_rows, 1), LEDGER_ROWS):
-            sink.write(table.slice(start, LEDGER_ROWS))
-        return {f"{folder}/{self.part.name}.parquet": sink.close()}
+        with self._sink(job, folder, "parquet", table.schema) as sink:
+            for start in range(0, max(table.num_rows, 1), LEDGER_ROWS):
+                sink.write(table.slice(start, LEDGER_ROWS))
+            return {f"{folder}/{self.part.name}.parquet": sink.close()}
 
     def _write_quarantined(self, job: Job, records: Sequence[dict[str, Any]]) -> dict[str, int]:
         path = Path(self.folder) / "quarantined" / f"{self.part.name}.jsonl"
@@ -243,16 +247,16 @@ def scores_table(job: Job, part: Part, columns: Sequence[str]) -> pa.Table:
 
 def id_text(column: pa.ChunkedArray) -> pa.Array:
     """The id column as strings; ids are shown as the caller wrote them."""
-    return as_text(column).cast(pa.string())
+    return shown(column)
 
 
 def _write_kept(sink: Sink, batch: Batch, mask: npt.NDArray[np.bool_], schema: pa.Schema) -> None:
-    sink.write((batch.table if mask.all() else batch.table.filter(pa.array(mask))).cast(schema))
+    sink.write((batch.table if mask.all() else without_unused(batch.table.filter(pa.array(mask)))).cast(schema))
 
 
 def _write_rejected(sink: Sink, batch: Batch, mask: npt.NDArray[np.bool_], reasons: pa.Table, schema: pa.Schema) -> None:
     if mask.any():
-        rows = batch.table.filter(pa.array(mask)).cast(schema)
+        rows = without_unused(batch.table.filter(pa.array(mask))).cast(schema)
         why = reasons.take(pa.array(batch.positions[mask]))
         sink.write(pa.table([*rows.columns, *why.columns], schema=rejected_schema(schema)))
 
@@ -262,7 +266,7 @@ def _bad_rows(part: Part, batch: Batch, mask: npt.NDArray[np.bool_]) -> list[dic
     out = []
     for index in np.flatnonzero(mask):
         sink = pa.BufferOutputStream()
-        row = pa.Table.from_batches(batch.table.slice(int(index), 1).combine_chunks().to_batches())
+        row = pa.Table.from_batches(without_unused(batch.table.slice(int(index), 1)).combine_chunks().to_batches())
         with pa.ipc.new_stream(sink, row.schema) as stream:
             stream.write_table(row)
         out.append({"position": int(batch.positions[index]), "raw": sink.getvalue().to_pybytes(), "raw_format": "arrow-stream"})
