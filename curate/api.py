@@ -24,7 +24,7 @@ from curate.engines.base import Engine
 from curate.engines.local import InProcess, ProcessPool
 from curate.errors import InputError, RequestError, did_you_mean
 from curate.gate import evaluate
-from curate.intake import intake, intake_memory
+from curate.intake import Intake, intake, intake_memory
 from curate.pipeline import Pipeline
 from curate.plan import fit_workers, resolve, shard_count
 from curate.planning import Plan, plan
@@ -36,11 +36,14 @@ from curate.source.memory import is_data
 from curate.specfile import read_pipeline
 from curate.steps.base import Job
 from curate.steps.unreadable import unreadable
+from curate.store import DamagedError
 from curate.why import why
 
 __all__ = ["Plan", "Run", "checks", "diff", "doctor", "gate", "load", "plan", "run", "schema", "why"]
 
 ENGINES = ("local",)
+MENDINGS = 20
+"""how often a run starts over because an intermediate was damaged; each time at least one is made anew"""
 SMALL_BYTES = 64 << 20
 """sources below this size run in this process: starting workers would cost more than they save"""
 
@@ -204,8 +207,27 @@ def _execute(
         pipeline.read,
     )
     blank.store.clean()
+    given = intake_memory(blank, data) if is_data(data) else None
+    for _ in range(MENDINGS):
+        with contextlib.suppress(DamagedError):
+            return _attempt(pipeline, blank, given, files, folder, engine, until, unchanged, progress)
+    return _attempt(pipeline, blank, given, files, folder, engine, until, unchanged, progress)
+
+
+def _attempt(
+    pipeline: Pipeline,
+    blank: Job,
+    given: Intake | None,
+    files: Sequence[SourceFile],
+    folder: RunDir,
+    engine: Engine,
+    until: str | None,
+    unchanged: Callable[[], None],
+    progress: Progress,
+) -> execute.Outcome:
+    """One way through; an intermediate found damaged was dropped, so the next attempt makes it anew."""
     first = execute.Runner(blank, engine, progress)
-    taken = intake_memory(blank, data) if is_data(data) else intake(blank, files, first.run)
+    taken = given or intake(blank, files, first.run)
     kept = taken.dataset.schema
     schema = pa.schema([field.with_type(without_views(field.type)) for field in kept], metadata=kept.metadata)
     stages = resolve(pipeline, schema, until)

@@ -3,7 +3,9 @@
 An artefact is one file of *segments*, each a self-contained Arrow stream with its own digest,
 and a receipt beside it that says where the segments lie, under a digest of its own. The receipt is
 written last: what has a receipt is finished. A segment is checked against its digest whenever it is read; a damaged
-artefact is forgotten, so that running again makes it anew.
+artefact is forgotten and made anew. So nothing here is forced to the disk, as published files
+are: what a power cut damages is noticed, and two flushes an artefact cost a run of small files
+more than its work.
 """
 
 from __future__ import annotations
@@ -99,13 +101,13 @@ class Store:
         with aside.open("wb") as file:
             writer = Writer(file, _LZ4 if compress else _PLAIN)
             yield writer
-            flush(file)
         if writer.facts is None:
             aside.unlink()
             return
         aside.rename(path)
         receipt = {"bytes": writer.offset, "segments": writer.segments, "facts": writer.facts}
-        write_json(self._path(key, ".json"), {**receipt, "seal": key_of(receipt)}, self.aside(f"{key}.json"))
+        aside = self.aside(f"{key}.json")
+        write_json(self._path(key, ".json"), {**receipt, "seal": key_of(receipt)}, aside, durable=False)
 
     def put(self, key: str, tables: Sequence[pa.Table], facts: dict[str, Any] | None = None) -> None:
         """Publish small tables, one a segment, as one artefact."""
@@ -164,13 +166,14 @@ def flush(file: Any) -> None:
     os.fsync(file.fileno())
 
 
-def write_json(path: Path, value: Any, aside: Path | None = None) -> None:
-    """Publish a JSON document by writing it aside, flushing, and renaming."""
+def write_json(path: Path, value: Any, aside: Path | None = None, *, durable: bool = True) -> None:
+    """Publish a JSON document by writing it aside and renaming; `durable`: it is on the disk before it has its name."""
     aside = aside or path.with_name(f".{path.name}.tmp")
     with aside.open("w", encoding="utf-8") as file:
         json.dump(value, file, ensure_ascii=False, indent=1, allow_nan=False)
         file.write("\n")
-        flush(file)
+        if durable:
+            flush(file)
     aside.rename(path)
 
 

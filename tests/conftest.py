@@ -1,12 +1,20 @@
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).resolve().parents[1]
+
+# No verdict depends on how busy the machine is; CI draws the same examples every time.
+settings.register_profile(
+    "curate", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=bool(os.environ.get("CI"))
+)
+settings.load_profile("curate")
 
 
 @pytest.fixture(scope="session")
