@@ -64,7 +64,7 @@ IBAN_SIZES: Mapping[str, int] = {entry[:2]: int(entry[2:]) for entry in _IBANS.s
 
 def is_email(spot: Spot) -> bool:
     """An address by RFC 5321's ordinary form, with a top-level domain of letters; no message id, no `git@host:path`."""
-    found = _EMAIL.fullmatch(spot.text.rstrip(".-"))
+    found = _EMAIL.fullmatch(spot.text.lstrip("'"))
     if not found or ".." in spot.text or found[1].lower() in NO_DOMAIN:
         return False
     last = spot.before[-1:]
@@ -72,7 +72,7 @@ def is_email(spot: Spot) -> bool:
         return False
     if spot.text.startswith("git@") and spot.after.startswith((":", "/")):
         return False
-    return not _MESSAGE.search(spot.before.rstrip("<")) and not spot.after.startswith("@")
+    return not _MESSAGE.search(spot.before.rstrip("<")) and not re.match(r"[@A-Za-z0-9_]", spot.after)
 
 
 def is_ipv4(spot: Spot) -> bool:
@@ -83,8 +83,8 @@ def is_ipv4(spot: Spot) -> bool:
     parts = core[0].split(".")
     if any((len(part) > 1 and part[0] == "0") or int(part) > 255 for part in parts):
         return False
-    first, *_, last = map(int, parts)
-    if first in (0, 127) or (first == 255) or (first > 239 and last == 0) or re.match(r"[\w-]*[A-Za-z_]|-?\d", after):
+    first = int(parts[0])
+    if first in (0, 127) or first >= 224 or re.match(r"[\w-]*[A-Za-z_]|-?\d", after):
         return False
     if _PRODUCT.search(before) or _VERSION.search(before) or before.endswith(("\\", "^", "~", "=v", "==", ">=", "<=")):
         return False
@@ -150,7 +150,9 @@ _CARD = "(?:4[0-9]{3}|5[0-9]{3}|2[2-7][0-9]{2}|3[0-9]{3}|6[0-9]{3}|81[0-9]{2})"
 KINDS: Mapping[str, tuple[Pattern, ...]] = {
     "secrets": SECRETS,
     "ibans": (Pattern(_B + r"[A-Z]{2}[0-9]{2}(?:[ \x{a0}-]?[A-Z0-9]){11,30}", is_iban),),
-    "emails": (Pattern(r"[A-Za-z0-9._%+'-]{1,64}@(?:[A-Za-z0-9-]{1,63}\.){1,8}[A-Za-z0-9-]{2,60}", is_email),),
+    "emails": (
+        Pattern(r"[A-Za-z0-9._%+'-]{1,64}@(?:[A-Za-z0-9-]{1,63}\.){1,8}(?:xn--[A-Za-z0-9-]{2,58}|[A-Za-z]{2,24})", is_email),
+    ),
     "ips": (
         Pattern(rf"(?:^|[^0-9.]){_OCTET}\.{_OCTET}\.{_OCTET}\.{_OCTET}(?:\.?[^0-9.]|\.?$)", is_ipv4),
         Pattern(

@@ -286,7 +286,7 @@ def test_planted_items_are_found_and_their_look_alikes_are_not() -> None:
     ("text", "found"),
     [
         ("anna@example.com, bob@example.org; <carl@example.net>", {"emails": 3}),
-        ("邮箱foo@example.com。", {"emails": 1}),
+        ("邮箱foo@example.com。 the 'bob@example.org' and bob@example.org-list", {"emails": 3}),
         ("the range 192.168.0.128 to 192.168.0.250", {"ips": 2}),
         ("ping 9.2.1.4 and see section 9.2.1.4", {"ips": 1}),
         ("nameserver 8.8.8.8 and 1.1.1.1", {"ips": 2}),
