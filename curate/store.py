@@ -173,6 +173,15 @@ def write_json(path: Path, value: Any, aside: Path | None = None) -> None:
     aside.rename(path)
 
 
+def write_text(path: Path, text: str, aside: Path | None = None) -> None:
+    """Publish a text in the same way."""
+    aside = aside or path.with_name(f".{path.name}.tmp")
+    with aside.open("w", encoding="utf-8", newline="") as file:
+        file.write(text)
+        flush(file)
+    aside.rename(path)
+
+
 def is_disk_full(err: BaseException) -> bool:
     """Whether an error, or what caused it, is the disk's or the quota's end."""
     cause: BaseException | None = err
