@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-MAX_DIFFERENCES = 240
+MAX_DIFFERENCES = 120
 """words that may differ before two texts count as too unlike to be compared word by word"""
 _WORD = re.compile(
     r"\s+|[{0}]\s*|[^\s{0}]{{1,80}}\s*".format("\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af")

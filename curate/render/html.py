@@ -16,6 +16,7 @@ from markupsafe import Markup
 
 from curate.render.budget import Budget
 from curate.render.provenance import provenance
+from curate.render.samples import least_bytes, prepare
 from curate.render.view import build
 from curate.render.visible import name, visible
 
@@ -46,10 +47,13 @@ def render(
     step by step until it fits, and the page says so.
     """
     run = "RUN" if out is None else shlex.quote(name(out, 1_000))
+    drawn = prepare(samples)
     text = ""
     for level, budget in enumerate(BUDGETS):
+        if least_bytes(drawn, budget.samples, budget.chars) > MAX_BYTES:
+            continue
         page = {
-            **build(report, manifest, gate, samples, run, budget),
+            **build(report, manifest, gate, drawn, run, budget),
             "provenance": provenance(manifest, budget.rows),
             "version": name((manifest.get("packages") or {}).get("curate-data") or "", 40),
             "note": _note(budget) if level else "",

@@ -81,7 +81,6 @@ def _reason(reason: Mapping[str, Any], entry: Mapping[str, Any], drawn: Sequence
         "share": percent(share),
         "width": width(share),
         "samples": [sample_rows.view(one, budget.chars, reason["rule"]) for one in given[: budget.samples]],
-        "dropped": max(0, min(len(given), 20) - budget.samples),
     }
 
 

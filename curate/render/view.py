@@ -19,7 +19,7 @@ def build(
     report: Mapping[str, Any],
     manifest: Mapping[str, Any],
     gate: Mapping[str, Any] | None,
-    samples: Mapping[str, Any] | None,
+    drawn: Mapping[str, list[dict[str, Any]]],
     run: str,
     budget: Budget,
 ) -> View:
@@ -27,7 +27,6 @@ def build(
     stages = list(report.get("stages", {}).items())
     anchors = {stage: f"stage-{at + 1}" for at, (stage, _) in enumerate(stages[: budget.stages])}
     written = {stage.get("name"): stage for stage in manifest.get("stages") or ()}
-    drawn = (samples or {}).get("stages") or {}
     advice = advise(report, manifest, gate, run)[: budget.stages]
     return {
         "name": name(report.get("name", "")),
