@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from curate import execute, manifest
 from curate import report as reporting
+from curate.assume import assume, init
 from curate.dataset import without_views
 from curate.describe import checks, schema
 from curate.diff import diff
@@ -30,6 +31,8 @@ from curate.plan import fit_workers, resolve, shard_count
 from curate.planning import Plan, plan
 from curate.progress import Progress, Several
 from curate.render.events import Events
+from curate.render.junit import junit
+from curate.rerender import report
 from curate.rundir import RunDir, read_document
 from curate.source.discover import SourceFile, discover
 from curate.source.memory import is_data
@@ -39,7 +42,7 @@ from curate.steps.unreadable import unreadable
 from curate.store import DamagedError
 from curate.why import why
 
-__all__ = ["Plan", "Run", "checks", "diff", "doctor", "gate", "load", "plan", "run", "schema", "why"]
+__all__ = ["Plan", "Run", "assume", "checks", "diff", "doctor", "gate", "init", "load", "plan", "report", "run", "schema", "why"]
 
 ENGINES = ("local",)
 MENDINGS = 20
@@ -141,7 +144,7 @@ def gate(run_dir: str | Path, baseline: str | Path | None = None) -> dict[str, A
     )
     before = None if baseline is None else read_document(Path(baseline), "report.json")
     result = evaluate(pipeline.gate, report, before).to_dict()
-    RunDir(path).write_document("gate.json", result)
+    _publish_gate(RunDir(path), result, report)
     return result
 
 
@@ -274,13 +277,20 @@ def _publish_documents(
     _name_witnesses(folder.path, report)
     judged = None if pipeline.gate is None else evaluate(pipeline.gate, report, baseline).to_dict()
     folder.write_document("report.json", report)
-    if judged is None:
-        (folder.path / "gate.json").unlink(missing_ok=True)
-    else:
-        folder.write_document("gate.json", judged)
+    _publish_gate(folder, judged, report)
     record = manifest.build(pipeline, outcome, files, until=until, started=started, costs=report["costs"])
     folder.write_document("manifest.json", record)
     return Run(folder.path, report, judged)
+
+
+def _publish_gate(folder: RunDir, judged: dict[str, Any] | None, report: dict[str, Any]) -> None:
+    """gate.json and junit.xml; neither where no gate was asked for."""
+    if judged is None:
+        for name in ("gate.json", "junit.xml"):
+            (folder.path / name).unlink(missing_ok=True)
+        return
+    folder.write_document("gate.json", judged)
+    folder.write_text("junit.xml", junit(judged, report))
 
 
 def _name_witnesses(path: Path, report: dict[str, Any]) -> None:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from curate.dataset import Roles, Rows
     from curate.policy import Rule
 
-Kind = Literal["suspicion", "measure", "flag", "link", "vector"]
+Kind = Literal["suspicion", "measure", "flag", "category", "link", "vector"]
 Scores = Mapping[str, pa.Array]
 State = Mapping[str, npt.NDArray[Any]]
 
@@ -43,6 +43,7 @@ ARROW_TYPE: dict[str, pa.DataType] = {
     "suspicion": pa.float64(),
     "measure": pa.float64(),
     "flag": pa.bool_(),
+    "category": pa.string(),
     "link": pa.uint64(),
     "vector": pa.list_(pa.float32()),
 }
@@ -53,7 +54,8 @@ class Column:
     """One column a check emits: its kind fixes its type and what its numbers promise.
 
     `suspicion` runs from 0 to 1 and 1 is worst; a `measure` has a unit and promises no
-    direction; a `flag` is true or false; a `link` is the row id of another row.
+    direction; a `flag` is true or false; a `category` is one of a few hundred words at most,
+    counted and shown but not ruled over; a `link` is the row id of another row.
     """
 
     name: str

@@ -7,6 +7,8 @@ too. Exit codes: 0 done, 1 our bug, 2 wrong request, 3 the gate said no, 4 unrea
 Nothing heavy is imported before a command runs, so `curate --help` is quick.
 """
 
+# long because: every command and every exit code are found in one place
+
 from __future__ import annotations
 
 import errno
@@ -27,6 +29,8 @@ from curate.render.words import safe
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from curate.pipeline import Pipeline
+
 STOPPED = 130
 PIPE_CLOSED = 141
 _USAGE_ERROR: type[Exception] = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "UsageError")
@@ -42,7 +46,12 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-PipelineFile = Annotated[Path, typer.Argument(metavar="PIPELINE", help="The pipeline file, .yaml or .json.")]
+PipelineFile = Annotated[
+    str,
+    typer.Argument(
+        metavar="PIPELINE", help="The pipeline file, .yaml or .json; or the data itself, for the default text pipeline."
+    ),
+]
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a finished run.")]
 Source = Annotated[
     list[str] | None,
@@ -115,7 +124,7 @@ def plan(
     from curate import api
     from curate.render import listing
 
-    loaded = api.load(pipeline, changes or [])
+    loaded, _ = _load(pipeline, changes or [])
     found = api.plan(loaded, source=_sources(source), memory=_bytes(memory), workers=workers).to_dict()
     _show(listing.plan(found), found, as_json)
 
@@ -136,12 +145,16 @@ def run(
     events: Annotated[Path | None, typer.Option("--events", metavar="FILE", help="Append what happens as JSON lines.")] = None,
     baseline: Baseline = None,
 ) -> None:
-    """Run a pipeline: kept, rejected and quarantined rows, with the reason of each."""
-    from curate import api
+    """Run a pipeline: kept, rejected and quarantined rows, with the reason of each.
+
+    Given data instead, a file, a folder or a glob, it guesses the roles of the columns, says so, and runs
+    the default text pipeline.
+    """
+    from curate import api, ci
     from curate.render import terminal
     from curate.render.progress import TerminalProgress
 
-    loaded = api.load(pipeline, changes or [])
+    loaded, assumed = _load(pipeline, changes or [])
     with TerminalProgress(terminal.console_on()) as bars:
         done = api.run(
             loaded,
@@ -156,6 +169,8 @@ def run(
             events=events,
         )
     document = {"path": str(done.path), "exit_code": done.exit_code, "report": done.report, "gate": done.gate}
+    document |= {"assumed": assumed} if assumed else {}
+    ci.announce(done.report, done.gate, _near(done.path))
     _show(terminal.summary(done.report, done.gate, _near(done.path)), document, as_json)
     raise typer.Exit(done.exit_code)
 
@@ -167,12 +182,44 @@ def gate(
     as_json: Json = False,
 ) -> None:
     """Hold a finished run against the limits of its gate."""
-    from curate import api
+    from curate import api, ci
     from curate.render import terminal
+    from curate.rundir import read_document
 
     answer = api.gate(run, baseline=baseline)
+    ci.announce(read_document(run, "report.json"), answer, run)
     _show(terminal.verdict(answer), answer, as_json)
     raise typer.Exit(answer["exit_code"])
+
+
+@app.command()
+def init(
+    data: Annotated[str, typer.Argument(metavar="DATA", help="A file, a folder, a glob or an address.")],
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The pipeline file to write.")] = Path("pipeline.yaml"),
+    force: Annotated[bool, typer.Option("--force", help="Replace the file if it is there already.")] = False,
+    changes: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Say what would be guessed, such as roles.text=body; may be repeated."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Look at some data and write a commented pipeline for it."""
+    from curate import api
+    from curate.render import guesses
+
+    told = api.init(data, out, force, changes or [])
+    _show(guesses.written(told), told, as_json)
+
+
+@app.command()
+def report(run: RunFolder, as_json: Json = False) -> None:
+    """Write the page report.html of a finished run again, without touching data."""
+    from rich.text import Text
+
+    from curate import api
+
+    page = api.report(run)
+    _show(Text(f"Wrote {safe(_near(page.absolute()))}"), {"path": str(page.absolute())}, as_json)
 
 
 @app.command()
@@ -238,6 +285,20 @@ def doctor(as_json: Json = False) -> None:
     raise typer.Exit(1 if found["problems"] and not found["self_test"]["passed"] else 0)
 
 
+def _load(given: str, changes: list[str]) -> tuple[Pipeline, dict[str, Any]]:
+    """The pipeline of a file, or for data the one that is guessed, with what it assumes; that is said on stderr."""
+    from curate import api
+    from curate.specfile import is_pipeline
+
+    if is_pipeline(given):
+        return api.load(given, changes), {}
+    from curate.render import guesses
+
+    pipeline, assumed = api.assume(given, changes)
+    _show(guesses.assumed(assumed), None, as_json=False)
+    return pipeline, assumed
+
+
 def _sources(given: list[str] | None) -> str | list[str] | None:
     if not given:
         return None
@@ -258,9 +319,11 @@ def _bytes(given: str | None) -> int | None:
 
 def _show(text: RenderableType, document: Any, as_json: bool) -> None:
     """The text on stderr, and with `--json` the document on stdout."""
+    from curate import ci
     from curate.render.terminal import console_on, show
 
-    show(console_on(), text)
+    with ci.plain_text():
+        show(console_on(), text)
     if as_json:
         _emit(document)
 
@@ -291,11 +354,15 @@ def _forget_pipes(*streams: int) -> None:
 
 
 def _fail(message: str, code: int, as_json: bool, kind: str, place: str = "", hint: str = "") -> int:
+    from curate import ci
+
     try:
-        print(f"error: {safe(message, lines=True)}", file=sys.stderr)
-        for word, text in (("where", place), ("try", hint)):
-            if text:
-                print(f"  {word}: {safe(text, lines=True)}", file=sys.stderr)
+        with ci.plain_text():
+            print(f"error: {safe(message, lines=True)}", file=sys.stderr)
+            for word, text in (("where", place), ("try", hint)):
+                if text:
+                    print(f"  {word}: {safe(text, lines=True)}", file=sys.stderr)
+        ci.announce_error(message, place, hint)
     except BrokenPipeError:
         _forget_pipes()
     if as_json:
@@ -315,7 +382,9 @@ def _usage(err: Exception, as_json: bool) -> int:
     context = getattr(err, "ctx", None)
     command = context.command_path if context is not None else "curate"
     message = err.format_message() if hasattr(err, "format_message") else str(err)
-    return _fail(message.rstrip("."), 2, as_json, "UsageError", "the command line", f"{command} --help")
+    several = "unexpected extra argument" in message
+    hint = "one at a time: name the folder, or quote the glob so that the shell leaves it alone; " if several else ""
+    return _fail(message.rstrip("."), 2, as_json, "UsageError", "the command line", f"{hint}{command} --help")
 
 
 def _system(err: OSError, as_json: bool) -> int:

@@ -131,7 +131,7 @@ def _resolve(index: int, stage: Stage, roles: Roles, schema: pa.Schema) -> Plann
             condition.mask(schema.empty_table())
     except RequestError as err:
         raise RequestError(err.message, place=err.place or place, hint=err.hint) from err
-    scalar = [column.name for column in columns if column.kind not in ("vector", "link")]
+    scalar = [column.name for column in columns if column.kind not in ("vector", "link", "category")]
     for rule in policy.rules:
         if rule.column not in scalar:
             raise RequestError(

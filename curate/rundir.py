@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from curate.errors import BusyError, RequestError
-from curate.store import write_json
+from curate.store import write_json, write_text
 
 PRIVATE = ".curate"
 FOLDERS = ("kept", "rejected", "quarantined", "verdicts", "scores")
-DOCUMENTS = ("manifest.json", "report.json", "gate.json")
+DOCUMENTS = ("manifest.json", "report.json", "gate.json", "junit.xml", "report.html")
 VERSION = 1
 
 
@@ -109,6 +109,10 @@ class RunDir:
 
     def write_document(self, name: str, value: Mapping[str, Any]) -> None:
         write_json(self.path / name, value, self.root / f"{name}.tmp")
+
+    def write_text(self, name: str, text: str) -> None:
+        """A document that is not JSON, published as a whole."""
+        write_text(self.path / name, text, self.root / f"{name}.tmp")
 
 
 def read_document(run: Path, name: str) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +23,7 @@ from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from curate.errors import RequestError, did_you_mean
 from curate.pipeline import STAGE_KEYS, Classes, Pipeline
+from curate.source.discover import format_of
 from curate.written import KeyPath, field_names, refuse, spell
 
 MAX_BYTES = 1 << 20
@@ -57,9 +59,40 @@ def read_pipeline(path: str | Path, overrides: Iterable[str] = (), classes: Clas
     Raises `RequestError` with file, line and key for anything wrong.
     """
     given, places = read_mapping(path)
+    return changed(given, overrides, places, classes), places
+
+
+def changed(
+    given: dict[str, Any], overrides: Iterable[str], places: Places | None = None, classes: Classes | None = None
+) -> Pipeline:
+    """The pipeline of a mapping with `a.b=c` overrides applied to it, the mapping itself included."""
+    places = places or Places()
     for change in overrides:
         _override(given, change, places)
-    return Pipeline.from_dict(given, classes, places), places
+    return Pipeline.from_dict(given, classes, places)
+
+
+def is_pipeline(path: str) -> bool:
+    """Whether a path names a pipeline rather than data: by its ending, and where that says nothing by what it holds.
+
+    `.yaml` and `.yml` are pipelines. A folder, a glob, an address and a file of a format that is
+    read are data. `.json` and everything else is a pipeline where it has `stages`, or is not there.
+    """
+    if path.lower().endswith((".yaml", ".yml")):
+        return True
+    file = Path(path)
+    if "://" in path or file.is_dir():
+        return False
+    if not file.exists():
+        return path.lower().endswith(".json")
+    if format_of(file.name) not in ("json", "unknown", "companion"):
+        return False
+    with file.open("rb") as stream:
+        head = stream.read(MAX_BYTES + 1)
+    return len(head) <= MAX_BYTES and _STAGES.search(head) is not None
+
+
+_STAGES = re.compile(rb"^stages\s*:|[{,]\s*\"stages\"\s*:\s*\[", re.MULTILINE)
 
 
 def read_mapping(path: str | Path) -> tuple[dict[str, Any], Places]:
@@ -89,21 +122,22 @@ def write_pipeline(pipeline: Pipeline) -> str:
             lines.append(f"{key}:")
             lines += [line for item in value for line in _item(item, key == "stages")]
         else:
-            lines.append(f"{key}: {_flow(value)}")
+            lines.append(f"{key}: {flow(value)}")
     return "\n".join(lines) + "\n"
 
 
 def _item(item: Any, blocks: bool) -> list[str]:
     if not blocks or not isinstance(item, dict):
-        return [f"  - {_flow(item)}"]
-    return [f"  {'- ' if index == 0 else '  '}{_scalar(key)}: {_flow(value)}" for index, (key, value) in enumerate(item.items())]
+        return [f"  - {flow(item)}"]
+    return [f"  {'- ' if index == 0 else '  '}{_scalar(key)}: {flow(value)}" for index, (key, value) in enumerate(item.items())]
 
 
-def _flow(value: Any) -> str:
+def flow(value: Any) -> str:
+    """A value on one line, as YAML and as a comment: every text is quoted that could be taken for something else."""
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{_scalar(key)}: {_flow(item)}" for key, item in value.items()) + "}"
+        return "{" + ", ".join(f"{_scalar(key)}: {flow(item)}" for key, item in value.items()) + "}"
     if isinstance(value, list):
-        return "[" + ", ".join(map(_flow, value)) + "]"
+        return "[" + ", ".join(map(flow, value)) + "]"
     return _scalar(value)
 
 
@@ -146,7 +180,8 @@ def _text_of(file: str) -> str:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as err:
         line = raw[: err.start].count(b"\n") + 1
-        refuse("the pipeline file is not UTF-8", f"{file}, line {line}", cause=err)
+        hint = f"is it data? Then: curate run {shlex.quote(file)}, or name it as `source:` in a pipeline"
+        refuse("the pipeline file is not UTF-8", f"{file}, line {line}", hint, err)
 
 
 def _json(text: str, file: str) -> Any:

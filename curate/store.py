@@ -177,6 +177,15 @@ def write_json(path: Path, value: Any, aside: Path | None = None, *, durable: bo
     aside.rename(path)
 
 
+def write_text(path: Path, text: str, aside: Path | None = None) -> None:
+    """Publish a text in the same way."""
+    aside = aside or path.with_name(f".{path.name}.tmp")
+    with aside.open("w", encoding="utf-8", newline="") as file:
+        file.write(text)
+        flush(file)
+    aside.rename(path)
+
+
 def is_disk_full(err: BaseException) -> bool:
     """Whether an error, or what caused it, is the end of the disk, of a quota or of the file size that is allowed."""
     cause: BaseException | None = err

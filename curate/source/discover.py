@@ -85,6 +85,11 @@ def discover(
     return tuple(files)
 
 
+def format_of(name: str) -> str:
+    """What a file is by its name: a format, or `json`, `companion` or `unknown`."""
+    return _kind(name, ReadOptions())[0]
+
+
 def partition_of(name: str) -> tuple[tuple[str, str], ...]:
     """The `key=value` folders of a file's name, decoded."""
     steps = (step.split("=", 1) for step in name.split("/")[:-1] if "=" in step)

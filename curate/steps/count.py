@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -21,6 +22,8 @@ UNIT_EDGES = np.linspace(0.0, 1.0, 21)
 _STEPS = [step * 10.0**power for power in range(-6, 13) for step in (1, 2, 5)]
 WIDE_EDGES = np.array([-np.inf, *(-edge for edge in reversed(_STEPS)), 0.0, *_STEPS, np.inf])
 """bins of every other measure: 1, 2, 5, 10, …, the same in every run so that counts add up"""
+PART_WORDS, REPORT_WORDS = 1000, 50
+"""the most frequent words of a category that a part and the report list; the rest are added up as `other`"""
 
 
 def count_stages(job: Job, fates: Fates, columns: Sequence[pa.Table]) -> list[dict[str, Any]]:
@@ -53,6 +56,8 @@ def count_links(job: Job, columns: Sequence[pa.Table]) -> pa.Table:
 
 def summary(column: Column, cells: pa.ChunkedArray) -> dict[str, Any]:
     """A column's summary; two summaries of disjoint rows add up with `add_summaries`."""
+    if column.kind == "category":
+        return _words(cells)
     values = as_floats(cells)
     present = values[~np.isnan(values)]
     out: dict[str, Any] = {"count": len(present), "missing": len(values) - len(present)}
@@ -78,6 +83,12 @@ def add_summaries(column: Column, summaries: Sequence[dict[str, Any]]) -> dict[s
     out |= {name: sum(one[name] for one in summaries) for name in ("count", "missing")}
     if column.kind == "flag":
         return {**out, "true": sum(one["true"] for one in summaries)}
+    if column.kind == "category":
+        words: Counter[str] = Counter()
+        for one in summaries:
+            words.update(one["words"])
+        listed, rest = _most(words, REPORT_WORDS)
+        return {**out, "distinct": len(words), "words": listed, "other": rest + sum(one["other"] for one in summaries)}
     lows = [one["min"] for one in summaries if one["min"] is not None]
     highs = [one["max"] for one in summaries if one["max"] is not None]
     sums, finite = [one["sum"] for one in summaries], sum(one["finite"] for one in summaries)
@@ -116,6 +127,18 @@ def _count_stage(stage: PlannedStage, fates: Fates, table: pa.Table) -> dict[str
         "reasons": {str(int(rule)): int(count) for rule, count in zip(rules, counts, strict=True)},
         "scores": {column.name: summary(column, table.column(column.name)) for column in scored},
     }
+
+
+def _words(cells: pa.ChunkedArray) -> dict[str, Any]:
+    counts = Counter({entry["values"]: entry["counts"] for entry in cells.drop_null().value_counts().to_pylist()})
+    listed, rest = _most(counts, PART_WORDS)
+    return {"count": sum(counts.values()), "missing": cells.null_count, "words": listed, "other": rest}
+
+
+def _most(counts: Counter[str], most: int) -> tuple[dict[str, int], int]:
+    """The most frequent words, ties by name, and how many rows have another one."""
+    ranked = sorted(counts, key=lambda word: (-counts[word], word))
+    return {word: counts[word] for word in ranked[:most]}, sum(counts[word] for word in ranked[most:])
 
 
 def _sum(values: npt.NDArray[np.float64]) -> float | None:

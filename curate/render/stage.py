@@ -1,0 +1,175 @@
+"""One stage of the report page as plain data: its facts, its reasons with sample rows, and how its scores lie."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from curate.render import samples as sample_rows
+from curate.render.budget import Budget, View, folded, width
+from curate.render.svg import bin_words, histogram
+from curate.render.visible import name
+from curate.render.words import count, number, percent, plural
+
+_OPEN_CHARTS = 6
+"""so many charts are all shown at once; of more, those with a limit"""
+
+
+def stage_view(
+    stage: str,
+    entry: Mapping[str, Any],
+    anchor: str,
+    written: Mapping[str, Any],
+    drawn: Sequence[Mapping[str, Any]],
+    budget: Budget,
+) -> View:
+    """One stage: its facts, reasons with sample rows, and how its scores lie."""
+    reasons = sorted(entry.get("reasons") or (), key=lambda reason: -reason["rows"])
+    scores = list((entry.get("scores") or {}).items())
+    ruled: dict[str, list[Mapping[str, Any]]] = {}
+    for reason in reasons:
+        ruled.setdefault(reason["column"], []).append(reason)
+    scores.sort(key=lambda item: item[0] not in ruled)
+    shown = scores[: budget.scores]
+    numeric = [_chart(column, score, ruled.get(column, ())) for column, score in shown if _is_numeric(score)]
+    open_charts = sum(chart["ruled"] for chart in numeric) if len(numeric) > _OPEN_CHARTS else len(numeric)
+    return {
+        "anchor": anchor,
+        "name": name(stage, 80),
+        "check": f"{name(entry.get('check', ''), 80)} {name(entry.get('version', ''), 20)}",
+        "evaluated": entry.get("status") == "evaluated",
+        "reason": name(entry.get("reason") or "", 300),
+        "facts": _facts(entry),
+        "reasons": [_reason(reason, entry, drawn, budget) for reason in reasons if reason["rows"]][: budget.rows],
+        "quiet": [rule_words(reason) for reason in reasons if not reason["rows"]][: budget.rows],
+        "charts": numeric[:open_charts],
+        "more_charts": numeric[open_charts:],
+        "flags": _flags(shown, reasons),
+        "never": [name(column, 80) for column, score in shown if _never(score) and column not in ruled],
+        "words": [_category(column, score, budget) for column, score in shown if score.get("kind") == "category"],
+        "scores_left": max(0, len(scores) - len(shown)),
+        "largest": _largest(entry.get("groups"), budget),
+        "details": _pairs({**(written.get("parameters") or {}), **(entry.get("detail") or {})}, budget),
+    }
+
+
+def _facts(entry: Mapping[str, Any]) -> list[str]:
+    facts = [f"{count(entry['rows_in'])} rows in", f"{count(entry['rejected'])} rejected"]
+    if entry["rows_in"] and entry["rejected"]:
+        facts[-1] += f" ({percent(entry['rejected'] / entry['rows_in'])} of them)"
+    if entry.get("asked") not in (None, entry["rows_in"]):
+        facts.append(f"{count(entry['rows_in'] - entry['asked'])} not asked")
+    if entry.get("missing"):
+        facts.append(f"{count(entry['missing'])} without an answer")
+    return [*facts, f"{count(entry['kept'])} left"]
+
+
+def rule_words(rule: Mapping[str, Any]) -> str:
+    """A rule as a phrase: `similarity at least 0.8`."""
+    words = f"{name(rule['column'], 80)} {name(rule['rule'], 40).replace('_', ' ')}"
+    return words if rule["rule"] == "is_true" or rule.get("limit") is None else f"{words} {number(rule['limit'])}"
+
+
+def _reason(reason: Mapping[str, Any], entry: Mapping[str, Any], drawn: Sequence[Mapping[str, Any]], budget: Budget) -> View:
+    keys = ("rule", "column", "limit")
+    mine = next((one for one in drawn if all(one.get(key, reason[key]) == reason[key] for key in keys)), None)
+    given = list((mine or {}).get("samples") or ())
+    share = reason["rows"] / entry["rows_in"] if entry["rows_in"] else 0.0
+    return {
+        "words": rule_words(reason),
+        "rows": count(reason["rows"]),
+        "share": percent(share),
+        "width": width(share),
+        "samples": [sample_rows.view(one, budget.chars, reason["rule"]) for one in given[: budget.samples]],
+    }
+
+
+def _is_numeric(score: Mapping[str, Any]) -> bool:
+    return score.get("kind") not in ("flag", "category")
+
+
+def _never(score: Mapping[str, Any]) -> bool:
+    return score.get("kind") == "flag" and not score.get("true")
+
+
+def _chart(column: str, score: Mapping[str, Any], rules: Sequence[Mapping[str, Any]]) -> View:
+    facts = [plural(score["count"], "value")]
+    if score.get("min") is not None:
+        ends = f"{number(score['min'])} to {number(score['max'])}"
+        facts.append(ends if score["min"] != score["max"] else f"all {number(score['min'])}")
+    if score.get("mean") is not None and score["min"] != score["max"]:
+        facts.append(f"mean {score['mean']:.4g}")
+    if score.get("missing"):
+        facts.append(f"{count(score['missing'])} missing")
+    return {
+        "name": name(column, 80),
+        "unit": name(score.get("unit") or "", 40),
+        "doc": _doc(score),
+        "facts": facts,
+        "ruled": bool(rules),
+        "svg": histogram(column, score, rules),
+        "bins": [[bin_words(low, high), count(rows)] for low, high, rows in score.get("bins") or ()],
+    }
+
+
+def _doc(score: Mapping[str, Any]) -> str:
+    return name(score.get("doc") or "", 200).replace("`", "")
+
+
+def _flags(scores: Sequence[tuple[str, Mapping[str, Any]]], reasons: Sequence[Mapping[str, Any]]) -> list[View]:
+    """Flags that are true of some row, without those whose number stands among the reasons already."""
+    told = {(reason["column"], reason["rows"]) for reason in reasons if reason["rule"] == "is_true"}
+    ruled = {column for column, _ in told}
+    flags = [(column, score) for column, score in scores if score.get("kind") == "flag" and score.get("true")]
+    flags = [(column, score) for column, score in flags if (column, score["true"]) not in told]
+    return [
+        {
+            "name": name(column, 80),
+            "doc": _doc(score),
+            "ruled": column in ruled,
+            "rows": count(score["true"]),
+            "share": percent(score["true"] / score["count"]) if score["count"] else "?",
+            "width": width(score["true"] / score["count"] if score["count"] else 0),
+        }
+        for column, score in sorted(flags, key=lambda item: (item[0] not in ruled, -item[1]["true"]))
+    ]
+
+
+def _category(column: str, score: Mapping[str, Any], budget: Budget) -> View:
+    values = dict(score.get("words") or score.get("values") or {})
+    ranked = sorted(values.items(), key=lambda item: -item[1])[: min(budget.scores, budget.rows)]
+    rest = score["count"] - sum(rows for _, rows in ranked)
+    rows = [(name(value, 60), many) for value, many in ranked] + ([("(others)", rest)] if rest > 0 else [])
+    most = max((many for _, many in rows), default=0)
+    bars = [
+        {"name": value, "rows": count(many), "share": percent(many / score["count"]), "width": width(many / most)}
+        for value, many in rows
+        if most
+    ]
+    return {"name": name(column, 80), "doc": _doc(score), **folded(bars)}
+
+
+def _largest(groups: Mapping[str, Any] | None, budget: Budget) -> View | None:
+    if not groups or not groups.get("largest"):
+        return None
+    most = max(one["rows"] for one in groups["largest"])
+    rows = [
+        {
+            "id": name(one["witness_id"], 80) if one.get("witness_id") is not None else "",
+            "row": count(one["witness_row"]),
+            "rows": count(one["rows"]),
+            "width": width(one["rows"] / most),
+        }
+        for one in groups["largest"][: budget.rows]
+    ]
+    return {"text": f"{plural(groups['groups'], 'group')} of {plural(groups['rows'], 'row')} in all", "rows": rows}
+
+
+def _pairs(values: Mapping[str, Any], budget: Budget) -> list[tuple[str, str]]:
+    return [(name(key, 60).replace("_", " "), _plain(value)) for key, value in list(values.items())[: budget.rows]]
+
+
+def _plain(value: Any) -> str:
+    if value is None or value == [] or value == {}:
+        return "–"
+    return number(value) if isinstance(value, bool | int | float) else name(value, 200)
