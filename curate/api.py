@@ -31,6 +31,7 @@ from curate.plan import fit_workers, resolve, shard_count
 from curate.planning import Plan, plan
 from curate.progress import Progress, Several
 from curate.render.events import Events
+from curate.render.html import render
 from curate.render.junit import junit
 from curate.rerender import report
 from curate.rundir import RunDir, read_document
@@ -38,7 +39,9 @@ from curate.source.discover import SourceFile, discover
 from curate.source.memory import is_data
 from curate.specfile import read_pipeline
 from curate.steps.base import Job
+from curate.steps.sample import samples
 from curate.steps.unreadable import unreadable
+from curate.steps.write import SHOWN_SEGMENT
 from curate.store import DamagedError
 from curate.why import why
 
@@ -273,12 +276,16 @@ def _publish_documents(
     report: dict[str, Any],
     baseline: dict[str, Any] | None,
 ) -> Run:
-    """report.json, gate.json and, last of all, manifest.json."""
+    """report.json, samples.json, gate.json, report.html and, last of all, manifest.json."""
     _name_witnesses(folder.path, report)
     judged = None if pipeline.gate is None else evaluate(pipeline.gate, report, baseline).to_dict()
+    shown = pa.concat_tables([outcome.job.store.read(task.key, SHOWN_SEGMENT) for task in outcome.writes])
+    rows = samples(outcome.job, outcome.dataset, outcome.choose, shown, report)
     folder.write_document("report.json", report)
+    folder.write_document("samples.json", rows)
     _publish_gate(folder, judged, report)
     record = manifest.build(pipeline, outcome, files, until=until, started=started, costs=report["costs"])
+    folder.write_text("report.html", render(report, record, judged, rows, str(folder.path)))
     folder.write_document("manifest.json", record)
     return Run(folder.path, report, judged)
 

@@ -28,6 +28,7 @@ from curate.steps.base import Job, Task
 from curate.steps.fit import make_fit, make_samples
 from curate.steps.group import group_check, make_candidates, make_features, make_matches, make_settle, make_verifies
 from curate.steps.judge import make_judge, make_spreads, resolve_limits
+from curate.steps.sample import Choose, make_choose
 from curate.steps.scan import make_scan
 from curate.steps.unreadable import unreadable
 from curate.steps.write import Write, make_ids, make_witness_ids, make_witnesses, make_write, quarantine_records
@@ -54,6 +55,7 @@ class Outcome:
     job: Job
     states: list[PartState]
     writes: list[Write]
+    choose: Choose
     facts: list[Facts]
     bill: Bill
     details: dict[str, dict[str, Any]]
@@ -132,7 +134,9 @@ def write(runner: Runner, out: RunDir, taken: Intake, states: list[PartState], u
     fates = [_known(state.fates) for state in states]
     has_links = job.roles.id is not None and any(stage.link for stage in job.stages)
     ids = _witness_ids(runner, parts, fates) if has_links else None
-    tasks = [make_write(job, state.part, out.path, _known(state.fates), state.columns, ids) for state in states]
+    choose = make_choose(job, parts, fates)
+    runner.run("samples", [choose])
+    tasks = [make_write(job, state.part, out.path, _known(state.fates), state.columns, ids, choose.key) for state in states]
     key = key_of([task.key for task in tasks])
     staged = [dataclasses.replace(task, folder=str(out.staging(key))) for task in tasks]
     if out.is_publishing(key) or _is_published(runner, out, key, tasks):
@@ -152,7 +156,7 @@ def write(runner: Runner, out: RunDir, taken: Intake, states: list[PartState], u
     bills = add_bills(iter([*taken.bills, *runner.bills]))
     busy = sum(costs.get("wall_s", 0.0) for costs in bills.values())
     return Outcome(
-        taken.dataset, job, states, tasks, facts, bills, runner.details, runner.limits, busy, runner.tasks, runner.reused
+        taken.dataset, job, states, tasks, choose, facts, bills, runner.details, runner.limits, busy, runner.tasks, runner.reused
     )
 
 

@@ -21,7 +21,7 @@ from curate.store import write_json, write_text
 
 PRIVATE = ".curate"
 FOLDERS = ("kept", "rejected", "quarantined", "verdicts", "scores")
-DOCUMENTS = ("manifest.json", "report.json", "gate.json", "junit.xml", "report.html")
+DOCUMENTS = ("manifest.json", "report.json", "samples.json", "gate.json", "junit.xml", "report.html")
 VERSION = 1
 
 

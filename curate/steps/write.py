@@ -23,9 +23,12 @@ from curate.steps.base import Batch, Job, StoredTask, publish, read_part
 from curate.steps.count import count_groups, count_links, count_stages
 from curate.steps.group import by_part
 from curate.steps.rows import row_ids
+from curate.steps.sample import SHOWN, rows_to_show, to_show
 from curate.steps.unreadable import unreadable
 from curate.verdicts import ALIVE, QUARANTINED, REASONS, Fates, Names, Verdicts
 
+SHOWN_SEGMENT = 2
+"""the segment of a written part's result that holds the rows the report shows"""
 RAW_BYTES = 64 << 10
 """at most this much of an unreadable row is kept as evidence"""
 
@@ -85,6 +88,7 @@ class Write(StoredTask):
     fates: str
     columns: tuple[str, ...]
     witness_ids: str | None
+    choose: str
 
     def is_done(self, job: Job) -> bool:
         if not job.store.has(self.key):
@@ -98,7 +102,7 @@ class Write(StoredTask):
         all_ids = np.arange(self.part.first_row, self.part.first_row + self.part.rows, dtype=np.uint64)
         verdicts = Verdicts(all_ids, fates, self.part.first_row, stage_names(job))
         witness_ids = self._witness_ids(job, fates)
-        written, ids, sizes, groups = self._write_rows(job, verdicts, witness_ids, meter)
+        written, ids, sizes, groups, seen = self._write_rows(job, verdicts, witness_ids, meter)
         with meter.seconds("write", "write"):
             ledger = verdicts.to_table(self.part.source_file, self.part.first_source_row, ids, witness_ids)
             sizes |= self._write_one(job, "verdicts", ledger)
@@ -111,11 +115,11 @@ class Write(StoredTask):
             counted = count_stages(job, fates, columns)
         meter.add("write", rows=self.part.rows, bytes_written=sum(sizes.values()))
         facts = {"sizes": sizes, "identities": written, "counts": verdicts.counts(), "stages": counted}
-        publish(job, self.key, [groups, count_links(job, columns)], meter, "write", **facts)
+        publish(job, self.key, [groups, count_links(job, columns), seen], meter, "write", **facts)
 
     def _write_rows(
         self, job: Job, verdicts: Verdicts, witness_ids: pa.Array, meter: Meter
-    ) -> tuple[dict[str, int], pa.Array, dict[str, int], pa.Table]:
+    ) -> tuple[dict[str, int], pa.Array, dict[str, int], pa.Table, pa.Table]:
         """Stream the part's rows into kept/ and rejected/; identities are taken from what is handed to the writers."""
         fates, name = verdicts.fates, self.part.name
         written = {"kept": 0, "rejected": 0, "quarantined": 0}
@@ -123,6 +127,7 @@ class Write(StoredTask):
         quarantined: list[dict[str, Any]] = []
         pieces: list[pa.Array] = []
         groups: list[pa.Table] = []
+        wanted, seen = rows_to_show(job, self.choose, self.part), [SHOWN.empty_table()]
         places: list[npt.NDArray[np.int64]] = []
         with (
             self._sink(job, "kept", job.output, job.kept) as kept,
@@ -138,9 +143,10 @@ class Write(StoredTask):
                     written["rejected"] += identity_sum(row[stage >= 0])
                     quarantined += _bad_rows(self.part, batch, stage == QUARANTINED)
                     groups.append(count_groups({name: batch.table.column(name) for name in job.roles.group}, stage))
-                    if job.roles.id:
-                        pieces.append(id_text(batch.table.column(job.roles.id)))
-                        places.append(batch.positions)
+                    names = id_text(batch.table.column(job.roles.id)) if job.roles.id else pa.nulls(len(row), pa.string())
+                    pieces.append(names)
+                    places.append(batch.positions)
+                    seen.append(to_show(job, batch, row, names, wanted[batch.positions]))
             sizes = {f"kept/{name}.{job.output}": kept.close(), f"rejected/{name}.parquet": rejected.close()}
         ids = _scatter(pieces, places, self.part.rows)
         records = quarantine_records(self.part, unreadable(job, self.part), quarantined)
@@ -148,7 +154,7 @@ class Write(StoredTask):
         if records:
             sizes |= self._write_quarantined(job, records)
         grouped = pa.concat_tables(groups) if groups else count_groups({}, np.empty(0, np.int16))
-        return {verdict: total % 2**64 for verdict, total in written.items()}, ids, sizes, grouped
+        return {verdict: total % 2**64 for verdict, total in written.items()}, ids, sizes, grouped, pa.concat_tables(seen)
 
     def _sink(self, job: Job, folder: str, form: str, schema: pa.Schema) -> AbstractContextManager[Sink]:
         aside = job.store.aside(f"{self.key}-{folder}")
@@ -200,7 +206,9 @@ def make_witness_ids(ids: Sequence[Ids]) -> WitnessIds:
     return WitnessIds(key_of(["witness ids", list(keys)]), keys)
 
 
-def make_write(job: Job, part: Part, folder: Path, fates: str, columns: Sequence[str], witness_ids: str | None) -> Write:
+def make_write(
+    job: Job, part: Part, folder: Path, fates: str, columns: Sequence[str], witness_ids: str | None, choose: str
+) -> Write:
     """The task that writes a part's files below `folder`, which is no part of its key."""
     place = [part.index, part.source_file, part.first_source_row, part.first_row, part.key, list(part.partition)]
     names = [[stage.name, stage.check.name] for stage in job.stages]
@@ -213,11 +221,12 @@ def make_write(job: Job, part: Part, folder: Path, fates: str, columns: Sequence
             fates,
             list(columns),
             witness_ids,
+            choose,
             names,
             [list(pair) for pair in job.roles],
         ]
     )
-    return Write(key, part, str(folder), fates, tuple(columns), witness_ids)
+    return Write(key, part, str(folder), fates, tuple(columns), witness_ids, choose)
 
 
 def stage_names(job: Job) -> Names:
