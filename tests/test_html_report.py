@@ -244,7 +244,7 @@ def test_the_page_says_everything_in_order():
 
     expected = [
         *("name", "This run is not complete", "The gate says no", "1 of 2 limits said no", "rows in", "1,000"),
-        *("metric", "at most 0.1", "too many", "From rows in to rows kept", "read", "stage", "idle", "not evaluated", "kept"),
+        *("metric", "too many", "at most 0.1", "From rows in to rows kept", "read", "stage", "idle", "not evaluated", "kept"),
         *("Why rows were rejected", "score0 at least 0.8", "What to do next", "1 limit said no", "curate gate RUN"),
         *("could not be read", "curate why RUN ROW-OR-ID", "How the scores lie", "≥ 0.8", "Flags", "Sample rows"),
         *("rejected", "row id", "like", "row id", "Who loses rows", "Where the time went", "reading 0.5 s", "waiting 0.3 s"),

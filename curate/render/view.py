@@ -37,7 +37,7 @@ def build(
         "tiles": _tiles(report),
         "funnel": funnel(report, anchors, budget),
         "reasons": _reasons(report, anchors),
-        "advice": [{"one": one, "anchor": anchors.get(one.stage or "")} for one in advice],
+        "advice": folded([{"one": one, "anchor": anchors.get(one.stage or "")} for one in advice], 5),
         "stages": [
             stage_view(stage, entry, anchors[stage], written.get(stage, {}), drawn.get(stage) or (), budget)
             for stage, entry in stages[: budget.stages]
@@ -83,7 +83,7 @@ def _limit(check: Mapping[str, Any]) -> View:
         "value": value,
         "bounds": ", ".join(f"{word} {number(check[key])}" for key, word in bounds.items() if check.get(key) is not None),
         "severity": name(check.get("severity") or "fail"),
-        "reason": name(check.get("reason") or "", 300),
+        "reason": name(check.get("reason") or "", 300).replace("`", ""),
     }
 
 
