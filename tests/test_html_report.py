@@ -314,10 +314,23 @@ def test_a_huge_run_stays_under_two_megabytes_and_says_what_was_cut():
     assert "The gate says no" in page
 
 
-def test_long_names_everywhere_stay_under_two_megabytes():
-    page = render(*documents(lambda field: "\U0001f600<" * 5_000 + field, reasons=200, samples=20, values=1_000))
+def test_too_much_of_everything_stays_under_two_megabytes():
+    report, manifest, gate, samples = documents(lambda field: "\U0001f600<" * 500 + field, reasons=60, samples=20, values=300)
+    stage = next(iter(report["stages"].values()))
+    stage["scores"] = {f"{at}" + '"' * 200: one for at in range(200) for one in list(stage["scores"].values())[:1]}
+    report["stages"] = {f"{at}" + '"' * 200: stage for at in range(200)}
+    report["groups"] = {f"{at}" + '"' * 200: one for at in range(50) for one in report["groups"].values()}
+    report["casts"] = ['"' * 1_000] * 1_000
+    report["costs"]["stages"] = {name: one for name in report["stages"] for one in report["costs"]["stages"].values()}
+    manifest["roles"] = {f"{at}" + '"' * 200: ['"' * 200] * 10 for at in range(3_000)}
+    manifest["packages"] = manifest["roles"]
+    gate["checks"] *= 5_000
+
+    page = render(report, manifest, gate, samples)
 
     assert len(page.encode()) <= MAX_BYTES
+    assert "more are in gate.json" in page
+    assert "no sample rows" in page
 
 
 def test_no_payload_in_any_field_makes_an_element(own_payloads: list[str]):

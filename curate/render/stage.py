@@ -47,7 +47,7 @@ def stage_view(
         "charts": numeric[:open_charts],
         "more_charts": numeric[open_charts:],
         "flags": _flags(shown, reasons),
-        "never": [name(column, 80) for column, score in shown if _never(score) and column not in ruled],
+        "never": [name(column, 80) for column, score in shown if _never(score) and column not in ruled][: budget.rows],
         "words": [_category(column, score, budget) for column, score in shown if score.get("kind") == "category"],
         "scores_left": max(0, len(scores) - len(shown)),
         "largest": _largest(entry.get("groups"), budget),
