@@ -244,7 +244,7 @@ def test_the_page_says_everything_in_order():
 
     expected = [
         *("name", "This run is not complete", "The gate says no", "1 of 2 limits said no", "rows in", "1,000"),
-        *("metric", "at most 0.1", "too many", "From rows in to rows kept", "read", "stage", "idle", "not evaluated", "kept"),
+        *("metric", "too many", "at most 0.1", "From rows in to rows kept", "read", "stage", "idle", "not evaluated", "kept"),
         *("Why rows were rejected", "score0 at least 0.8", "What to do next", "1 limit said no", "curate gate RUN"),
         *("could not be read", "curate why RUN ROW-OR-ID", "How the scores lie", "≥ 0.8", "Flags", "Sample rows"),
         *("rejected", "row id", "like", "row id", "Who loses rows", "Where the time went", "reading 0.5 s", "waiting 0.3 s"),
@@ -314,10 +314,23 @@ def test_a_huge_run_stays_under_two_megabytes_and_says_what_was_cut():
     assert "The gate says no" in page
 
 
-def test_long_names_everywhere_stay_under_two_megabytes():
-    page = render(*documents(lambda field: "\U0001f600<" * 5_000 + field, reasons=200, samples=20, values=1_000))
+def test_too_much_of_everything_stays_under_two_megabytes():
+    report, manifest, gate, samples = documents(lambda field: "\U0001f600<" * 500 + field, reasons=60, samples=20, values=300)
+    stage = next(iter(report["stages"].values()))
+    stage["scores"] = {f"{at}" + '"' * 200: one for at in range(200) for one in list(stage["scores"].values())[:1]}
+    report["stages"] = {f"{at}" + '"' * 200: stage for at in range(200)}
+    report["groups"] = {f"{at}" + '"' * 200: one for at in range(50) for one in report["groups"].values()}
+    report["casts"] = ['"' * 1_000] * 1_000
+    report["costs"]["stages"] = {name: one for name in report["stages"] for one in report["costs"]["stages"].values()}
+    manifest["roles"] = {f"{at}" + '"' * 200: ['"' * 200] * 10 for at in range(3_000)}
+    manifest["packages"] = manifest["roles"]
+    gate["checks"] *= 5_000
+
+    page = render(report, manifest, gate, samples)
 
     assert len(page.encode()) <= MAX_BYTES
+    assert "more are in gate.json" in page
+    assert "no sample rows" in page
 
 
 def test_no_payload_in_any_field_makes_an_element(own_payloads: list[str]):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,7 @@ Bytes = npt.NDArray[np.uint8]
 Kinds = npt.NDArray[np.uint32]
 Int64s = npt.NDArray[np.int64]
 U64s = npt.NDArray[np.uint64]
+_Item = TypeVar("_Item", np.int64, np.uint8)
 
 MOST_TOKENS = 1 << 20
 """tokens of a text in which repeated runs are looked for"""
@@ -27,7 +28,10 @@ class StopWords(NamedTuple):
 
 
 class Pad(NamedTuple):
-    """Scratch memory: a piece of a text, the tokens of a text, hash tables, and a line to change."""
+    """Scratch memory: a piece of a text, the tokens of a text, hash tables, and a line to change.
+
+    `line_again` is the memory of `line`, read-only as an Arrow buffer is, so that one compiled function reads both.
+    """
 
     codes: Kinds
     kinds: Kinds
@@ -42,6 +46,7 @@ class Pad(NamedTuple):
     counts: Int64s
     firsts: Int64s
     line: Bytes
+    line_again: Bytes
 
 
 class Reader(NamedTuple):
@@ -60,6 +65,7 @@ def make_pad(longest: int) -> Pad:
     """Scratch memory for texts of up to so many bytes."""
     tokens = min(longest, MOST_TOKENS) + 1
     slots, piece = 1 << max(4, (2 * tokens).bit_length()), LONGEST + PARTS + 1
+    line = np.empty(longest, np.uint8)
     return Pad(
         codes=np.empty(piece, np.uint32),
         kinds=np.empty(piece, np.uint32),
@@ -73,5 +79,13 @@ def make_pad(longest: int) -> Pad:
         slots=np.empty(slots, np.uint64),
         counts=np.empty(slots, np.int64),
         firsts=np.empty(slots, np.int64),
-        line=np.empty(longest, np.uint8),
+        line=line,
+        line_again=read_only(line, np.uint8),
     )
+
+
+def read_only(buffer: Any, kind: type[_Item]) -> npt.NDArray[_Item]:
+    """A buffer as an array that cannot be written to, whoever made it: one type, so code is compiled once."""
+    made = np.frombuffer(buffer if buffer is not None else b"", kind)
+    made.flags.writeable = False
+    return made

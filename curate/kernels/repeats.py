@@ -52,7 +52,7 @@ def read_lines(data: Bytes, start: int, stop: int, table: Kinds, slots: U64s) ->
     mask = _clear(slots, _newlines(data, start, stop) + 1)
     pieces, repeated, repeated_characters, lines, punctuated, short, newlines = 0, 0, 0, 0, 0, 0, 0
     at = start
-    while at <= stop:
+    while at <= stop and start < stop:
         end, after = _line_end(data, at, stop)
         newlines += after <= stop
         pieces += end > at or at == start or after > stop

@@ -25,7 +25,7 @@ from curate.kernels.phrases import (
     is_finished,
     without_citations,
 )
-from curate.kernels.reader import MOST_TOKENS, Pad, Reader, StopWords, make_pad
+from curate.kernels.reader import MOST_TOKENS, Pad, Reader, StopWords, make_pad, read_only
 from curate.kernels.repeats import NEWLINE, RETURN, LineNumbers, mix, read_grams, read_lines
 from curate.kernels.tokens import (
     BASE,
@@ -70,8 +70,8 @@ def count_texts(text: pa.LargeStringArray, stop_words: Sequence[str]) -> dict[st
     rows = len(text)
     words, lines, grams = (np.zeros((rows, size), np.int64) for size in (ALL_COUNTS, len(LineNumbers._fields), 11))
     if rows:
-        offsets = np.frombuffer(text.buffers()[1], np.int64)[text.offset : text.offset + rows + 1]
-        data = np.frombuffer(text.buffers()[2] or b"", np.uint8)
+        offsets = read_only(text.buffers()[1], np.int64)[text.offset : text.offset + rows + 1]
+        data = read_only(text.buffers()[2], np.uint8)
         stops = slots_for([print_of(word) for word in stop_words])
         known = StopWords(stops, np.full(len(stops), -1, np.int64), max(map(len, stop_words), default=0))
         pad = make_pad(int(np.diff(offsets).max()))
@@ -123,7 +123,7 @@ def _read_words(data: Bytes, start: int, stop: int, r: Reader, lone: Int64s) -> 
     at = start
     line[:] = 0
     while at < stop:
-        at = _read_line(data, at, stop, r, True)
+        at = _read_line(data, at, stop, r)
         if at < stop:
             width = character_at(data, at, stop)[1]
             first = at
@@ -144,10 +144,10 @@ def _read_words(data: Bytes, start: int, stop: int, r: Reader, lone: Int64s) -> 
 
 
 @nb.njit(cache=True, nogil=True)
-def _read_line(data: Bytes, start: int, stop: int, r: Reader, count: bool) -> int:
+def _read_line(data: Bytes, start: int, stop: int, r: Reader) -> int:
     """Take in the characters from `start` to the next line break; where that is.
 
-    `count` false: only the sentences of the line are counted.
+    A row below zero: only the sentences of the line are counted.
     """
     pad, words = r.pad, r.words
     table, tally, line, codes, kinds_, prints, ends, tails = (
@@ -203,7 +203,7 @@ def _read_line(data: Bytes, start: int, stop: int, r: Reader, count: bool) -> in
                         any_ |= kinds_[place]
                         every &= kinds_[place]
                 _read_mark(line, (every & PUNCTUATION) != 0, high - low == 1 and (every & SENTENCE_END) != 0)
-                if count:
+                if row >= 0:
                     one = part_print(prints, powers, low, high)
                     _count_token(high - low, any_, every, tally)
                     if high - low <= longest:
@@ -322,9 +322,9 @@ def _end_line(data: Bytes, r: Reader, lone: Int64s) -> None:
         finished, sentences = is_finished(data, first, last), line[STARTED] + 1
         if held & CITATION:
             size = without_citations(data, first, last, r.pad.line)
-            held = find_phrases(r.pad.line, 0, size)
-            finished = is_finished(r.pad.line, 0, size)
-            sentences = _sentences(size, Reader(r.table, r.words, r.stops, r.pad, lone, line, r.row)) if finished else 0
+            held = find_phrases(r.pad.line_again, size - size, size)  # a literal 0 would compile it once more
+            finished = is_finished(r.pad.line_again, 0, size)
+            sentences = _sentences(size, Reader(r.table, r.words, r.stops, r.pad, lone, line, -1 - r.row)) if finished else 0
         tally[FEW] += few
         tally[LONG] += long
         tally[UNFINISHED] += not finished
@@ -344,7 +344,7 @@ def _end_line(data: Bytes, r: Reader, lone: Int64s) -> None:
 def _sentences(size: int, r: Reader) -> int:
     """The sentences of the line on the pad."""
     r.line[:] = 0
-    at = 0
+    at = size - size  # a literal 0 would compile `_read_line` once more
     while at < size:
-        at = _read_line(r.pad.line, at, size, r, False) + 1
+        at = _read_line(r.pad.line_again, at, size, r) + 1
     return int(r.line[STARTED] + 1)

@@ -152,35 +152,51 @@ def cut(codes: Codes, kinds: Codes, prints: U64s, count: int, words: Vocabulary,
 
 
 @nb.njit(cache=True, nogil=True, inline="always")
-def _join(prints: U64s, words: Vocabulary, ends: Int64s, found: int, joined: Int64s) -> int:
+def _join(prints: U64s, words: Vocabulary, ends: Int64s, found: int, state: Int64s) -> int:
     """Make exceptions of neighbouring tokens that the rules alone would cut one into: the longest first, from the left.
 
     So "(a):" ends with the face "):". Returns how many tokens there are now.
     """
     hits = 0
+    state[:found] = -1  # for each token: -1, or -2 where something longer or more to the left fits, or the slot that begins here
     for size in range(min(found, MOST_PLAIN), 1, -1):
         for first in range(found - size + 1):
-            low = abs(ends[first - 1]) if first else 0
-            slot = exception(prints, low, abs(ends[first + size - 1]), words)
+            low = ends[first - 1] if first else 0
+            slot = exception(prints, low, ends[first + size - 1], words)
             if slot < 0 or words.plain[slot, size - 1] == 0 or (size < MOST_PLAIN and words.plain[slot, size]):
                 continue
             fits = True
-            for index in range(size):  # an end below zero belongs to a longer hit
+            for index in range(size):
                 fits = fits and ends[first + index] == low + words.plain[slot, index]
             if fits:
-                hits += 1
-                for index in range(size):  # the last part's end also stands for the tokens it swallows
-                    part = words.parts[slot, index] if index < PARTS and words.parts[slot, index] else words.plain[slot, size - 1]
-                    ends[first + index] = -(low + part)
-    if hits == 0:
-        return found
-    kept = 0
-    for index in range(found):
-        if index == found - 1 or ends[index] != ends[index + 1]:
-            joined[kept] = abs(ends[index])
+                free = state[first] == -1 and state[first + size - 1] == -1
+                for index in range(first, first + size):
+                    state[index] = -2 if state[index] == -1 else state[index]
+                if free:
+                    state[first] = slot
+                    hits += 1
+    return _joined(words, ends, found, state) if hits else found
+
+
+@nb.njit(cache=True, nogil=True)
+def _joined(words: Vocabulary, ends: Int64s, found: int, state: Int64s) -> int:
+    made, index, high, kept = np.empty(ends.size, np.int64), 0, 0, 0
+    while index < found:
+        if state[index] < 0:
+            high = ends[index]
+            made[kept] = high
             kept += 1
-    for index in range(kept):
-        ends[index] = joined[index]
+            index += 1
+            continue
+        low = high
+        for part in words.parts[state[index]]:
+            if part:
+                high = low + part
+                made[kept] = high
+                kept += 1
+        while index < found and ends[index] <= high:
+            index += 1
+    ends[:kept] = made[:kept]
     return kept
 
 

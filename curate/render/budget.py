@@ -26,9 +26,9 @@ class Budget:
     stages: int = 100
 
 
-def folded(rows: Sequence[Any]) -> View:
-    """Rows in two lists: what is shown at once, and what is folded (never one lonely row)."""
-    many = len(rows) if len(rows) <= _OPEN_ROWS + 2 else _OPEN_ROWS
+def folded(rows: Sequence[Any], most: int = _OPEN_ROWS) -> View:
+    """Rows in two lists: what is shown at once, and what is folded (never one or two alone)."""
+    many = len(rows) if len(rows) <= most + 2 else most
     return {"first": rows[:many], "rest": rows[many:]}
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import difflib
 import json
-import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -13,11 +11,12 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from curate.render.highlight import Piece, compare
 from curate.render.terminal import rule_words, table_of
 from curate.render.words import count, number, safe, seconds, size
 
 _MAX_WORDS = 600
-"""words of a text that are compared: what is shown fits some screens, and comparing is quadratic"""
+"""words of a text that are compared and shown: some screens"""
 _STYLE = {"kept": "green", "rejected": "yellow", "quarantined": "red"}
 
 
@@ -110,35 +109,25 @@ def _shown(value: Any) -> str:
 
 def marked(a: str, b: str) -> tuple[Text, Text]:
     """Two texts with the words that only one of them has marked, in signs and in colour."""
-    left, right = _words(a), _words(b)
-    out = Text(), Text()
-    matcher = difflib.SequenceMatcher(None, [word.strip() for word in left], [word.strip() for word in right], autojunk=False)
-    for tag, a_from, a_to, b_from, b_to in matcher.get_opcodes():
-        for text, words, signs, style in (
-            (out[0], left[a_from:a_to], "[--]", "bold red"),
-            (out[1], right[b_from:b_to], "{++}", "bold green"),
-        ):
-            run = "".join(words)
-            if tag == "equal" or not run.strip():
-                text.append(safe(run, lines=True))
-            else:
-                text.append(safe(signs[:2] + run.rstrip() + signs[2:], lines=True), style)
-                text.append(safe(run[len(run.rstrip()) :], lines=True))
-    for text, whole, words in ((out[0], a, left), (out[1], b, right)):
-        if (rest := len(whole) - sum(map(len, words))) > 0:
-            text.append(f" ... {count(rest)} characters more", "dim")
-    return out
+    found = compare(a, b, _MAX_WORDS)
+    left = _marked(found.left, "[- -]", "bold red", len(a))
+    right = _marked(found.right, "{+ +}", "bold green", len(b))
+    if not found.compared:
+        right.append(" (too unlike to compare word by word)", "dim")
+    return left, right
 
 
-_WORD = re.compile(
-    r"\s+|[{0}]\s*|[^\s{0}]{{1,80}}\s*".format("\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af")
-)
-"""a word and the blanks behind it; single characters where a script has no spaces"""
-
-
-def _words(text: str) -> list[str]:
-    """At most `_MAX_WORDS` words; their sum is a beginning of the text."""
-    return _WORD.findall(text[:20_000])[:_MAX_WORDS]
+def _marked(pieces: Sequence[Piece], signs: str, style: str, whole: int) -> Text:
+    before, after = signs.split()
+    text = Text()
+    for piece in pieces:
+        if piece.differs:
+            text.append(safe(before + piece.text + after, lines=True), style)
+        else:
+            text.append(safe(piece.text, lines=True))
+    if (rest := whole - sum(len(piece.text) for piece in pieces)) > 0:
+        text.append(f" ... {count(rest)} characters more", "dim")
+    return text
 
 
 def diff(answer: Mapping[str, Any]) -> RenderableType:

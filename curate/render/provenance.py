@@ -17,6 +17,7 @@ _BARE = re.compile(r"[A-Za-z][A-Za-z0-9_./-]*")
 def provenance(manifest: Mapping[str, Any], rows: int) -> dict[str, Any]:
     """Pipeline, roles, versions and at most so many sources; no path of the machine it ran on."""
     sources = list(manifest.get("sources") or ())
+    packages = list((manifest.get("packages") or {}).items())
     facts = [
         ("started", manifest.get("started")),
         ("finished", manifest.get("finished")),
@@ -31,9 +32,10 @@ def provenance(manifest: Mapping[str, Any], rows: int) -> dict[str, Any]:
         "yaml": _yaml(manifest.get("pipeline") or {}),
         "facts": [(key, name(value, 200)) for key, value in facts if value is not None],
         "roles": [
-            (name(role, 60), name(", ".join(map(str, columns)), 300)) for role, columns in (manifest.get("roles") or {}).items()
+            (name(role, 60), name(", ".join(map(str, columns)), 300))
+            for role, columns in list((manifest.get("roles") or {}).items())[:rows]
         ],
-        "packages": [(name(key, 60), name(value, 60)) for key, value in (manifest.get("packages") or {}).items() if value],
+        "packages": [(name(key, 60), name(value, 60)) for key, value in packages[:rows] if value],
         "sources_title": plural(len(sources), "source file"),
         "sources": [
             {

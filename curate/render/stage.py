@@ -11,8 +11,8 @@ from curate.render.svg import bin_words, histogram
 from curate.render.visible import name
 from curate.render.words import count, number, percent, plural
 
-_OPEN_CHARTS = 6
-"""so many charts are all shown at once; of more, those with a limit"""
+_OPEN_CHARTS, _FEW_CHARTS, _MOST_CHARTS = 6, 3, 12
+"""so many charts are all shown at once; of more, those whose rules took rows, within these bounds"""
 
 
 def stage_view(
@@ -29,10 +29,12 @@ def stage_view(
     ruled: dict[str, list[Mapping[str, Any]]] = {}
     for reason in reasons:
         ruled.setdefault(reason["column"], []).append(reason)
-    scores.sort(key=lambda item: item[0] not in ruled)
+    taken = {column: sum(rule["rows"] for rule in rules) for column, rules in ruled.items()}
+    scores.sort(key=lambda item: (item[0] not in ruled, -taken.get(item[0], 0)))
     shown = scores[: budget.scores]
     numeric = [_chart(column, score, ruled.get(column, ())) for column, score in shown if _is_numeric(score)]
-    open_charts = sum(chart["ruled"] for chart in numeric) if len(numeric) > _OPEN_CHARTS else len(numeric)
+    telling = sum(bool(taken.get(column)) for column, score in shown if _is_numeric(score))
+    open_charts = len(numeric) if len(numeric) <= _OPEN_CHARTS else min(max(telling, _FEW_CHARTS), _MOST_CHARTS)
     return {
         "anchor": anchor,
         "name": name(stage, 80),
@@ -45,7 +47,7 @@ def stage_view(
         "charts": numeric[:open_charts],
         "more_charts": numeric[open_charts:],
         "flags": _flags(shown, reasons),
-        "never": [name(column, 80) for column, score in shown if _never(score) and column not in ruled],
+        "never": [name(column, 80) for column, score in shown if _never(score) and column not in ruled][: budget.rows],
         "words": [_category(column, score, budget) for column, score in shown if score.get("kind") == "category"],
         "scores_left": max(0, len(scores) - len(shown)),
         "largest": _largest(entry.get("groups"), budget),
@@ -98,12 +100,13 @@ def _chart(column: str, score: Mapping[str, Any], rules: Sequence[Mapping[str, A
         ends = f"{number(score['min'])} to {number(score['max'])}"
         facts.append(ends if score["min"] != score["max"] else f"all {number(score['min'])}")
     if score.get("mean") is not None and score["min"] != score["max"]:
-        facts.append(f"mean {score['mean']:.4g}")
+        mean = score["mean"]
+        facts.append(f"mean {count(mean) if abs(mean) >= 1_000 else f'{mean:.4g}'}")
     if score.get("missing"):
         facts.append(f"{count(score['missing'])} missing")
     return {
         "name": name(column, 80),
-        "unit": name(score.get("unit") or "", 40),
+        "unit": "" if score.get("unit") == column else name(score.get("unit") or "", 40),
         "doc": _doc(score),
         "facts": facts,
         "ruled": bool(rules),

@@ -33,11 +33,11 @@ def build(
         "status": name(report.get("status", "complete")),
         "when": name(manifest.get("finished") or "").replace("T", " ").replace("+00:00", " UTC"),
         "run": run,
-        "verdict": verdict(gate),
+        "verdict": verdict(gate, budget.rows),
         "tiles": _tiles(report),
         "funnel": funnel(report, anchors, budget),
         "reasons": _reasons(report, anchors),
-        "advice": [{"one": one, "anchor": anchors.get(one.stage or "")} for one in advice],
+        "advice": folded([{"one": one, "anchor": anchors.get(one.stage or "")} for one in advice], 5),
         "stages": [
             stage_view(stage, entry, anchors[stage], written.get(stage, {}), drawn.get(stage) or (), budget)
             for stage, entry in stages[: budget.stages]
@@ -50,25 +50,38 @@ def build(
     }
 
 
-def verdict(gate: Mapping[str, Any] | None) -> View:
-    """The gate's answer in one sentence, and each limit; the broken ones first."""
+def verdict(gate: Mapping[str, Any] | None, most: int) -> View:
+    """The gate's answer in one sentence, and at most so many limits; the broken ones first."""
     if gate is None:
-        return {"state": "none", "title": "No gate was asked for", "text": "Nothing here was held against a limit.", "limits": []}
+        return {
+            "state": "none",
+            "title": "No gate was asked for",
+            "text": "Nothing here was held against a limit.",
+            "limits": [],
+            "left": 0,
+        }
     checks = list(gate.get("checks") or ())
     bad = [check for check in checks if check["outcome"] in ("failed", "not_evaluated")]
     warned = [check for check in checks if check["outcome"] == "warned"]
     rank = {"failed": 0, "not_evaluated": 1, "warned": 2}
-    limits = [_limit(check) for check in sorted(checks, key=lambda check: rank.get(check["outcome"], 3))]
+    limits = [_limit(check) for check in sorted(checks, key=lambda check: rank.get(check["outcome"], 3))[:most]]
     if not gate.get("passed"):
         return {
             "state": "no",
             "title": "The gate says no",
             "text": f"{len(bad)} of {plural(len(checks), 'limit')} said no.",
             "limits": limits,
+            "left": len(checks) - len(limits),
         }
     text = f"{len(checks) - len(warned)} of {plural(len(checks), 'limit')} kept"
     text += f", {plural(len(warned), 'warning')}." if warned else "."
-    return {"state": "warn" if warned else "yes", "title": "The gate says yes", "text": text, "limits": limits}
+    return {
+        "state": "warn" if warned else "yes",
+        "title": "The gate says yes",
+        "text": text,
+        "limits": limits,
+        "left": len(checks) - len(limits),
+    }
 
 
 def _limit(check: Mapping[str, Any]) -> View:
@@ -83,7 +96,7 @@ def _limit(check: Mapping[str, Any]) -> View:
         "value": value,
         "bounds": ", ".join(f"{word} {number(check[key])}" for key, word in bounds.items() if check.get(key) is not None),
         "severity": name(check.get("severity") or "fail"),
-        "reason": name(check.get("reason") or "", 300),
+        "reason": name(check.get("reason") or "", 300).replace("`", ""),
     }
 
 
