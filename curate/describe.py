@@ -166,4 +166,4 @@ def type_words(about: Mapping[str, Any], defs: Mapping[str, Any]) -> str:
 
 def _bounds(about: Mapping[str, Any]) -> str:
     phrases = (("minimum", "from"), ("exclusiveMinimum", "above"), ("maximum", "to"), ("exclusiveMaximum", "below"))
-    return "".join(f" {word} {about[key]:g}" for key, word in phrases if key in about)
+    return "".join(f" {word} {about[key]:{',' if isinstance(about[key], int) else 'g'}}" for key, word in phrases if key in about)

@@ -27,7 +27,7 @@ TEXTS = ["first text", "", "second text", None, "first text", "third text"] * 2
 KEPT = [at for at in (0, 2, 5)]
 """what `missing` and `exact_dup` keep of TEXTS"""
 PIPELINE = {"name": "test", "roles": {"id": "id", "text": "text"}, "stages": ["missing", "exact_dup"], "quarantine_limit": 1.0}
-DOCUMENTS = {"manifest.json", "report.json", "events.jsonl"}
+DOCUMENTS = {"manifest.json", "report.json", "samples.json", "report.html", "events.jsonl"}
 
 
 def _column(kind: pa.DataType, *values: Any) -> pa.Array:

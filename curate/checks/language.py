@@ -31,7 +31,7 @@ class Language(RowCheck):
     given, `not_allowed`: the language is none of these, and the confidence reaches `min_confidence`.
 
     *Missing*: `language` and `confidence` where no letter sequence is known to the model (empty
-    texts, digits, pictures); `not_allowed` there too and below `min_confidence`, so that
+    texts, digits, pictures) or a text is null; `not_allowed` there too and below `min_confidence`, so that
     `on_missing` says what becomes of rows that are too short to tell.
 
     *Cost*: half a second and 100 MB to read the model, once a process; then about 30 MB/s a core on

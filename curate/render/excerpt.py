@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from curate.policy import finite_or_none
+
 EXCERPT = 1_200
 """characters shown of a text"""
 BEFORE = 200
@@ -17,7 +19,7 @@ def excerpts(row: Mapping[str, Any], rows: Mapping[int, Mapping[str, Any]]) -> d
     other = None if row["witness"] is None else rows.get(row["witness"])
     text, witness = own["text"] or "", (other or {}).get("text") or ""
     start = _first_difference(text, witness) if other else 0
-    out = {"row_id": row["row"], "id": own["id"], "value": row["value"], **_cut(text, start), "witness": None}
+    out = {"row_id": row["row"], "id": own["id"], "value": finite_or_none(row["value"]), **_cut(text, start), "witness": None}
     if other is not None:
         out["witness"] = {"row_id": row["witness"], "id": other["id"], **_cut(witness, start)}
     return out

@@ -128,12 +128,11 @@ def read_part(job: Job, part: Part, columns: Sequence[str] | None, meter: Meter,
         table = job.store.read(key, int(segment))
         positions = job.store.read(key, int(segment) + 1).column("position").to_numpy()
         meter.add(step, bytes_read=table.nbytes)
-    with meter.seconds("decode", step):
-        for start in range(0, table.num_rows, part.batch_rows):
+    for start in range(0, table.num_rows, part.batch_rows):
+        with meter.seconds("decode", step):
             piece = table.slice(start, part.batch_rows).combine_chunks()
-            for batch in piece.to_batches():
-                conformed = _conform(batch, schema, part)
-                yield Batch(pa.Table.from_batches([conformed]), positions[start : start + batch.num_rows])
+            conformed = [_conform(batch, schema, part) for batch in piece.to_batches()]
+        yield Batch(pa.Table.from_batches(conformed), positions[start : start + piece.num_rows])
 
 
 def _read_in_place(part: Part, schema: pa.Schema, meter: Meter, step: str) -> Iterator[Batch]:

@@ -14,6 +14,7 @@ import pyarrow as pa
 from curate.dataset import Dataset, Part
 from curate.hashing import key_of, mix64
 from curate.meter import Meter
+from curate.policy import finite_or_none
 from curate.render.excerpt import excerpts
 from curate.rundir import VERSION
 from curate.steps.base import Batch, Job, StoredTask, publish
@@ -80,14 +81,15 @@ def samples(job: Job, dataset: Dataset, choose: Choose, rows: pa.Table, report: 
     chosen = job.store.read(choose.key, len(choose.starts)).to_pylist()
     out: dict[str, Any] = {}
     for stage in job.stages:
-        reasons: dict[tuple[str, str], list[dict[str, Any]]] = {}
+        reasons: dict[tuple[str, str, float | None], list[dict[str, Any]]] = {}
         for row in (row for row in chosen if row["stage"] == stage.index):
             rule = stage.policy.rules[row["rule"]]
-            word = "on_missing" if row["by_missing"] else rule.word
+            limit = None if row["by_missing"] else finite_or_none(row["limit"])
+            reason = ("on_missing" if row["by_missing"] else rule.word, rule.column, limit)
             part = dataset.part_of(row["row"])
             place = {"source_file": part.source_file, "source_row": part.first_source_row + row["row"] - part.first_row}
-            reasons.setdefault((word, rule.column), []).append({**excerpts(row, known), **place})
-        told = {(reason["rule"], reason["column"]): reason for reason in report["stages"][stage.name]["reasons"]}
+            reasons.setdefault(reason, []).append({**excerpts(row, known), **place})
+        told = {(one["rule"], one["column"], one["limit"]): one for one in report["stages"][stage.name]["reasons"]}
         out[stage.name] = [{**told[reason], "samples": picked} for reason, picked in reasons.items()]
     return {"version": VERSION, "stages": out}
 
@@ -109,6 +111,7 @@ def _of_part(fates: Fates, start: int, seed: int) -> pl.DataFrame:
             "order": mix64(ids, seed),
             "row": ids,
             "value": fates.value[at],
+            "limit": fates.limit[at],
             "witness": fates.witness[at],
         }
     )
