@@ -5,7 +5,7 @@ BIN = $(VENV)/bin
 PIP = $(BIN)/python -m pip --disable-pip-version-check --quiet
 PYTEST = $(BIN)/python -m pytest -n logical --dist loadfile
 
-.PHONY: demo test test-all bench lint format clean
+.PHONY: demo test test-all bench docs lint format clean
 
 demo: $(VENV)/.installed
 	rm -rf demo-run
@@ -20,6 +20,9 @@ test-all: $(VENV)/.dev
 
 bench: $(VENV)/.dev
 	@for script in benchmarks/bench_*.py; do echo "== $$script"; $(BIN)/python "$$script" || exit 1; done
+
+docs: $(VENV)/.installed
+	$(BIN)/python docs/generate.py
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .

@@ -1,13 +1,12 @@
 """Build the sample corpus and its truth: real texts, planted faults, and the exact answer for every row.
 
-    python sample_data/plant.py SOURCES
+    python -m sample_data.plant SOURCES
 
 `SOURCES` is a folder with `licence_texts/`, `tatoeba_languages/` and `snips_intents/` (see README.md
 beside this file for where they come from). The same sources always give the same rows: every choice is a
-function of its own name, so adding a planted kind moves no other row. Nothing here uses curate.
+function of its own name, so adding a planted kind changes no other row's text. Nothing here uses curate.
 """
 
-# long because: it is one script, read once from top to bottom: the sources, the faults, the files, the truth
 from __future__ import annotations
 
 import csv
@@ -18,47 +17,24 @@ import json
 import re
 import sys
 import unicodedata
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-import scipy.sparse as sp
 import zstandard
+
+from sample_data.junk import junk
+from sample_data.personal import look_alikes, personal
+from sample_data.rows import Row, draw
+from sample_data.similarity import SPACELESS, TOKEN, all_pairs, jaccard, shingles, tokens
 
 HERE = Path(__file__).resolve().parent
 COLUMNS = ("id", "text", "lang", "source")
 ENGLISH_FILES = ("en-0001.jsonl.gz",) * 9 + ("en-0002.jsonl",) * 3 + ("en-0004.parquet",) * 4
 OTHER_FILES = ("multi-0001.parquet", "multi-0002.jsonl.zst")
-
-SPACELESS = (
-    "\u0e00-\u0eff"  # Thai, Lao
-    "\u1000-\u109f\ua9e0-\ua9ff\uaa60-\uaa7f"  # Myanmar
-    "\u1780-\u17ff"  # Khmer
-    "\u3005\u3007\u3040-\u30ff\u31f0-\u31ff\uff66-\uff9f"  # Hiragana, Katakana
-    "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af"  # Han
-)
-MARKS = "".join(chr(code) for code in range(0x300, 0x1F000) if unicodedata.category(chr(code))[0] == "M")
-LETTER = rf"[^\W{SPACELESS}]"
-TOKEN = re.compile(rf"{LETTER}+(?:[{MARKS}]+{LETTER}*)*|(?=[\w{MARKS}])[{SPACELESS}]")
-Shingles = frozenset[tuple[str, ...]]
-
-
-@dataclass(frozen=True)
-class Row:
-    """One row of the corpus and what is true of it; `raw` replaces the record of a broken row."""
-
-    key: str
-    text: str | None
-    lang: str
-    source: str
-    kind: str
-    of: str = ""
-    file: str = ""
-    raw: bytes = b""
 
 
 @dataclass(frozen=True)
@@ -72,9 +48,18 @@ class Corpus:
 
 def build(sources: Path) -> Corpus:
     """The whole corpus, deterministically, from the source folders."""
-    real = [*licence_notices(sources), *sentences(sources), *commands(sources)]
+    by_lang = sentences(sources)
+    real = [*licence_notices(sources), *conversations(by_lang), *commands(sources)]
+    spare = {lang: texts[2040 if lang == "eng" else 240 :] for lang, texts in by_lang.items()}
     lonely = without_relatives(real)
-    planted = [*copies(lonely), *near_copies(lonely), *routes(), *junk()]
+    planted = [
+        *copies(lonely),
+        *near_copies(lonely),
+        *routes(),
+        *junk(spare),
+        *personal(spare["eng"]),
+        *look_alikes(spare["eng"]),
+    ]
     rows = in_files([*real, *planted, *broken(real)])
     ids = {row.key: f"d{number:04d}" for number, row in enumerate((row for row in rows if not row.raw), 1)}
     return Corpus(encoded(rows, ids), truth_of(rows, ids), similar_pairs(rows, ids))
@@ -97,49 +82,6 @@ def main() -> None:
     print(*(f"{row['count_all']:6} {row['kind']}" for row in kinds), f"{len(corpus.pairs):6} pairs", sep="\n")
 
 
-# Random choices and similarity
-
-
-def draw(below: int, *name: object) -> int:
-    """A number from 0 to `below - 1` that depends on `name` alone."""
-    digest = hashlib.blake2b(repr(name).encode(), digest_size=8).digest()
-    return int.from_bytes(digest, "big") % below
-
-
-def tokens(text: str) -> list[str]:
-    """Case-folded words of the NFC form, marks with their letter; each character of a script without spaces is a token."""
-    return TOKEN.findall(unicodedata.normalize("NFC", text).casefold())
-
-
-def shingles(text: str) -> Shingles:
-    """The set of token 5-grams; a text with fewer tokens is one shingle, one without tokens has none."""
-    words = tokens(text)
-    if not words:
-        return frozenset()
-    return frozenset(tuple(words[i : i + 5]) for i in range(max(1, len(words) - 4)))
-
-
-def jaccard(a: Shingles, b: Shingles) -> Fraction:
-    """The exact share of shingles that two texts have in common."""
-    return Fraction(len(a & b), len(a | b))
-
-
-def all_pairs(texts: Sequence[str], least: float) -> list[tuple[int, int, float]]:
-    """Every pair (i < j) whose Jaccard similarity is at least `least`, by one sparse product."""
-    sets = [shingles(text) for text in texts]
-    number: dict[tuple[str, ...], int] = {}
-    columns = [number.setdefault(shingle, len(number)) for one in sets for shingle in sorted(one)]
-    starts = np.cumsum([0] + [len(one) for one in sets])
-    table = sp.csr_matrix((np.ones(len(columns), np.int32), columns, starts), shape=(len(sets), len(number)))
-    common = sp.triu(table @ table.T, k=1).tocoo()
-    out = []
-    for i, j, shared in zip(common.row.tolist(), common.col.tolist(), common.data.tolist(), strict=True):
-        similarity = shared / (len(sets[i]) + len(sets[j]) - shared)
-        if similarity >= least:
-            out.append((i, j, similarity))
-    return sorted(out)
-
-
 # Real texts
 
 
@@ -152,8 +94,8 @@ def licence_notices(sources: Path) -> Iterable[Row]:
         yield Row(row["rule_id"], row["text"], "eng", "scancode", "original")
 
 
-def sentences(sources: Path) -> Iterable[Row]:
-    """Eight consecutive sentences a document: 250 English ones, 30 in each other language, and 40 single sentences."""
+def sentences(sources: Path) -> dict[str, list[str]]:
+    """The sentences of each language, English ones last."""
     table = pq.read_table(sources / "tatoeba_languages" / "tatoeba.parquet", columns=["lang", "text", "english"])
     columns = table.to_pydict()
     by_lang: dict[str, list[str]] = {}
@@ -161,13 +103,19 @@ def sentences(sources: Path) -> Iterable[Row]:
         by_lang.setdefault(lang, []).append(text)
     translated = zip(columns["english"], columns["lang"], strict=True)
     english = list(dict.fromkeys(text for text, lang in translated if lang in ("deu", "fra", "rus")))
+    return dict(sorted(by_lang.items())) | {"eng": english}
+
+
+def conversations(by_lang: dict[str, list[str]]) -> Iterable[Row]:
+    """Eight consecutive sentences a document: 250 English ones, 30 in each other language, and 40 single sentences."""
+    english = by_lang["eng"]
     for number in range(250):
         yield Row(f"eng/{number}", " ".join(english[number * 8 : number * 8 + 8]), "eng", "tatoeba", "original")
     for number, text in enumerate(english[2000:2040]):
         yield Row(f"eng/short/{number}", text, "eng", "tatoeba", "original")
-    for lang, texts in sorted(by_lang.items()):
+    for lang, texts in by_lang.items():
         gap = "" if lang in ("jpn", "yue") else " "
-        for number in range(30):
+        for number in range(30 if lang != "eng" else 0):
             text = gap.join(texts[number * 8 : number * 8 + 8])
             yield Row(f"{lang}/{number}", text, lang, "tatoeba", "other_language")
 
@@ -214,9 +162,9 @@ def made_from(row: Row, key: str, kind: str, text: str) -> Row:
 
 
 def spaced(text: str) -> str:
-    """Other white space: doubled spaces, tabs, a line break at either end."""
+    """Other white space: doubled spaces, tabs, a line break now and then and at the beginning."""
     words = text.split(" ")
-    gaps = [("  ", "\t", " ", " \n")[draw(4, "gap", text, i)] for i in range(len(words))]
+    gaps = [("  ", "\t", " \n", *" " * 21)[draw(24, "gap", text, i)] for i in range(len(words))]
     return "\n" + "".join(word + gap for word, gap in zip(words, gaps, strict=True))
 
 
@@ -302,32 +250,6 @@ def routes() -> Iterable[Row]:
             yield made_from(base, f"route/{first}/{number}", "near_miss", line.format(number))
 
 
-FURNITURE = """Home | News | Shop | Contact; We use cookies to give you the best experience.; Accept all cookies; Reject all;
-Manage my choices; Sign up for our newsletter; Enter your e-mail address; Share on social media; Print this page; Back to top;
-Log in or register; You have 3 free articles left this month; Skip to main content; Terms of use; Privacy notice;
-All rights reserved.; Read more; Load more comments; Advertisement; Follow us; Page 1 of 12; Next page; Related articles;
-Was this helpful? Yes No; JavaScript is disabled in your browser.; Choose your country and language; Add to basket;
-Free delivery on orders over 30"""
-BLANKS = (" ", "\n", "\t\t", "   ", "\r\n", " \n \n ", "\u00a0", "\u2003\u2003")
-SYMBOLS = "!?#*+-=~^|/\\<>{}[]()@%&$.,:;'\"`§°•…★☆→←♥♪✓✗☎⚡🙂🔥🎉👍"
-
-
-def junk() -> Iterable[Row]:
-    """Rows nobody wants: empty, blank, null, symbols only, and the furniture of web pages."""
-    for number in range(15):
-        yield Row(f"empty/{number}", "", "eng", "curate", "empty")
-        yield Row(f"null/{number}", None, "eng", "curate", "null_text")
-        yield Row(f"blank/{number}", BLANKS[number % len(BLANKS)], "eng", "curate", "blank")
-    for number in range(24):
-        length = 8 + draw(60, "soup length", number)
-        soup = "".join(SYMBOLS[draw(len(SYMBOLS), "soup", number, i)] for i in range(length))
-        yield Row(f"symbols/{number}", soup + (f" {number}x" if number % 3 == 0 else ""), "eng", "curate", "symbols")
-    for number in range(30):
-        lines = re.split(r";\s", FURNITURE)
-        chosen = sorted(lines, key=lambda line: draw(2**63, "furniture", number, line))[: 4 + draw(8, "lines", number)]
-        yield Row(f"boilerplate/{number}", "\n".join(chosen), "eng", "curate", "boilerplate")
-
-
 def broken(real: list[Row]) -> Iterable[Row]:
     """Eight records that no strict reader takes; each would be a row of real text but for one fault."""
     faults: tuple[tuple[str, Callable[[bytes], bytes]], ...] = (
@@ -388,7 +310,7 @@ def encoded(rows: list[Row], ids: dict[str, str]) -> dict[str, bytes | pa.Table]
 
 
 def truth_of(rows: list[Row], ids: dict[str, str]) -> pa.Table:
-    """One line an input row, broken ones too: where it stands, what it is, what it was made from."""
+    """One line an input row, broken ones too: where it stands, what it is, what it was made from, what was put in."""
     by_key = {row.key: row for row in rows}
     places: dict[str, int] = {}
     lines = []
@@ -396,9 +318,10 @@ def truth_of(rows: list[Row], ids: dict[str, str]) -> pa.Table:
         place = places[row.file] = places.get(row.file, -1) + 1
         origin = by_key.get(row.of)
         similarity = float(jaccard(shingles(str(origin.text)), shingles(str(row.text)))) if origin else None
-        lines.append((row.file, place, ids.get(row.key), row.kind, ids.get(row.of), similarity))
-    names = ("source_file", "source_row", "id", "kind", "of", "jaccard")
-    types = (pa.string(), pa.int64(), pa.string(), pa.string(), pa.string(), pa.float64())
+        planted = ",".join(row.planted) or None
+        lines.append((row.file, place, ids.get(row.key), row.kind, ids.get(row.of), similarity, planted))
+    names = ("source_file", "source_row", "id", "kind", "of", "jaccard", "planted")
+    types = (pa.string(), pa.int64(), pa.string(), pa.string(), pa.string(), pa.float64(), pa.string())
     columns = zip(names, types, zip(*lines, strict=True), strict=True)
     return pa.table({name: pa.array(values, kind) for name, kind, values in columns})
 

@@ -1,4 +1,4 @@
-"""Every fenced block of README.md and docs/*.md is run, in order, in a copy of the sample data.
+"""Every fenced block of README.md and of all Markdown in docs/ is run, in order, in a copy of the sample data.
 
 | block     | what happens                                                                                     |
 |-----------|--------------------------------------------------------------------------------------------------|
@@ -27,7 +27,7 @@ import pytest
 from ruamel.yaml import YAML, YAMLError
 
 ROOT = Path(__file__).resolve().parents[1]
-DOCUMENTS = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+DOCUMENTS = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 NOTE = re.compile(r"\s*<!--\s*(not run: \S.*?|output compared|exits \d+)\s*-->\s*")
 PROGRESS = re.compile(r"^[^\n]+: (?:\d+ parts? of|done, \d+ parts?)[^\n]*\n", re.MULTILINE)
 SECONDS = 120
@@ -147,7 +147,7 @@ def workspace(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_every_block_of_a_document_does_what_it_says(document: Path, workspace: Path):
     for block in blocks(document.read_text("utf-8")):
         try:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import csv
 import gzip
 import hashlib
-import importlib.util
+import importlib
 import io
+import ipaddress
 import json
 import re
-import sys
 import unicodedata
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -53,14 +54,10 @@ def texts(records: dict[str, list[Record]]) -> dict[str, str | None]:
 
 
 @pytest.fixture(scope="module")
-def plant(folder: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location("plant", folder / "plant.py")
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["plant"] = module
-    spec.loader.exec_module(module)
-    return module
+def plant(root: Path) -> Iterator[ModuleType]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(root)
+        yield importlib.import_module("sample_data.plant")
 
 
 def decoded(path: Path) -> bytes:
@@ -182,7 +179,9 @@ def test_there_are_two_thousand_real_documents_and_every_planted_kind(truth: lis
     assert counts["broken"] / len(truth) < 0.01
     assert counts == {
         "original": 1392, "other_language": 750, "exact_copy": 60, "normalised_copy": 60, "near_copy": 80, "near_miss": 66,
-        "chain": 24, "empty": 15, "blank": 15, "null_text": 15, "symbols": 24, "boilerplate": 30, "broken": 8,
+        "chain": 24, "empty": 15, "blank": 15, "null_text": 15, "symbols": 24, "boilerplate": 30, "keywords": 24, "code": 24,
+        "lorem_ipsum": 24, "repeated_lines": 20, "repeated_paragraphs": 20, "mojibake": 30, "personal_data": 48,
+        "look_alike": 24, "broken": 8,
     }  # fmt: skip
 
 
@@ -192,6 +191,73 @@ def test_junk_is_what_its_kind_says(truth: list[dict[str, object]], texts: dict[
     assert {name for name, text in texts.items() if text is None} == {name for name in kind if kind[name] == "null_text"}
     assert {name for name, text in texts.items() if text == ""} == {name for name in kind if kind[name] == "empty"}
     assert {name for name, text in texts.items() if text and not text.strip()} == {name for name in kind if kind[name] == "blank"}
+
+
+@pytest.fixture(scope="module")
+def of_kind(truth: list[dict[str, object]], texts: dict[str, str | None]) -> dict[str, list[str]]:
+    """The texts of each planted kind."""
+    found: dict[str, list[str]] = {}
+    for row in truth:
+        if row["id"]:
+            found.setdefault(str(row["kind"]), []).append(str(texts[str(row["id"])]))
+    return found
+
+
+def test_repetitions_repeat(of_kind: dict[str, list[str]]):
+    assert all(max(Counter(text.split("\n")).values()) >= 3 for text in of_kind["repeated_lines"])
+    assert all(max(Counter(text.split("\n\n")).values()) >= 2 for text in of_kind["repeated_paragraphs"])
+    assert sum("lorem ipsum" in text.lower() for text in of_kind["lorem_ipsum"]) == 18
+
+
+def test_mojibake_is_text_that_was_read_in_the_wrong_encoding(of_kind: dict[str, list[str]]):
+    as_byte = {bytes([byte]).decode("cp1252", "ignore") or chr(byte): byte for byte in range(256)}
+    for text in of_kind["mojibake"]:
+        data = bytes(as_byte.get(letter, ord(letter)) for letter in text)
+        assert len(text) > len(data.decode("utf-8"))
+
+
+MARKS_OF = {
+    "email": r"[\w.+-]+@(?:[\w-]+\.)+\w+",
+    "ip": r"\b(?:\d+\.){3}\d+\b|\b2001:db8:[0-9a-f]*::[0-9a-f]+",
+    "phone": r"(?<![\w-])(?<!\d )(?:\+\d|\(\d{3}\)|0\d{2,3} )[\d -]{8,}\d",
+    "card": r"(?<![\w+])(?<!\d )(?:\d{4}[ -]){3}\d{4}(?! ?\d)|(?<!\w)\d{15,16}(?!\w)",
+    "iban": r"\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,6}(?: ?[A-Z0-9]{1,3})?\b",
+    "secret": r"PASSWORD=|postgres://|BEGIN RSA|eyJ\w+\.eyJ|(?:AKIA|ghp_|glpat-|sk_test_|AIza)FAKE",
+}
+"""how to see each kind, written plainly and for these texts only"""
+
+
+def test_personal_data_is_what_truth_says_was_planted(truth: list[dict[str, object]], texts: dict[str, str | None]):
+    for row in truth:
+        assert bool(row["planted"]) == (row["kind"] == "personal_data"), row
+        if row["planted"]:
+            text = re.sub(r"postgres://\S+", "postgres://", str(texts[str(row["id"])]))
+            seen = {kind: len(re.findall(marks, text)) for kind, marks in MARKS_OF.items()}
+            assert {kind: count for kind, count in seen.items() if count} == Counter(str(row["planted"]).split(",")), text
+
+
+def test_personal_data_is_nobodys(of_kind: dict[str, list[str]]):
+    text = "\n".join(of_kind["personal_data"])
+    blocks = [ipaddress.ip_network(block) for block in ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24", "2001:db8::/32")]
+
+    for address in re.findall(MARKS_OF["ip"], text):
+        found = ipaddress.ip_address(address)
+        assert any(found.version == block.version and found in block for block in blocks), address
+    assert set(re.findall(r"@(?:\w+\.)*(\w+\.\w+)", text)) <= {"example.com", "example.org", "example.net"}
+    for number in re.findall(MARKS_OF["iban"], text):
+        letters = number.replace(" ", "")
+        assert int("".join(str(int(letter, 36)) for letter in letters[4:] + letters[:4])) % 97 == 1, number
+    for number in re.findall(MARKS_OF["card"], text):
+        digits = [int(letter) for letter in number if letter.isdigit()]
+        assert sum(digits[-1::-2]) + sum(sum(divmod(2 * digit, 10)) for digit in digits[-2::-2]) in range(0, 200, 10), number
+
+
+def test_no_token_lies_open_in_the_checkout(folder: Path):
+    for path in folder.rglob("*"):
+        if path.is_file() and path.suffix != ".pyc":
+            assert not re.search(
+                rb"(?:AKIA|ghp_|glpat-|sk_test_|AIza)[A-Za-z0-9]{16}|BEGIN RSA PRIVATE KEY", path.read_bytes()
+            ), path
 
 
 def test_copies_are_exact_or_differ_in_case_space_and_unicode_form_alone(
