@@ -18,18 +18,18 @@ NO_DOMAIN = frozenset(
 _EMAIL = re.compile(
     r"[A-Za-z0-9_](?:[A-Za-z0-9._%+'-]{0,62}[A-Za-z0-9_+-])?@(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.)+([A-Za-z]{2,24}|xn--[A-Za-z0-9-]{2,58})"
 )
-_MESSAGE = re.compile(r"(?:message-?id|in-reply-to|references)\W{0,4}$", re.IGNORECASE)
+_MESSAGE = re.compile(r"(?:message-?id|in-reply-to|references)\W{0,4}\Z", re.IGNORECASE)
 
 _VERSION = re.compile(
     r"(?:\b(?:v|ver|vers|version|release|rel|rev|revision|build|firmware|kernel|section|sections|sect|sec|chapter|clause|article|"
     r"paragraph|para|appendix|annex|table|figure|fig|oid|release notes for|upgrade to|upgraded to|update to|updated to|"
-    r"downgraded to|requires|since|abschnitt|kapitel|versión|versione|versão)[.:#s]{0,2}|§{1,2})\s{0,2}[\"'(=<>~]{0,3}\s?$",
+    r"downgraded to|requires|since|abschnitt|kapitel|versión|versione|versão)[.:#s]{0,2}|§{1,2})\s{0,2}[\"'(=<>~]{0,3}\s?\Z",
     re.IGNORECASE,
 )
-_PRODUCT = re.compile(r"[A-Za-z]/$|[A-Za-z]\w*[-_]$|[A-Za-z]$")
+_PRODUCT = re.compile(r"[A-Za-z]/\Z|[A-Za-z]\w*[-_]\Z|[A-Za-z]\Z")
 _HOST = re.compile(
     r"\b(?:ip|ips|ipv4|address|addr|addresses|host|server|gateway|router|dns|nameserver|subnet|ping|telnet|from|client|proxy|peer|"
-    r"login|listen|bind|connect\w*|adresse|remote|vpn|node)\b[^.(\n]{0,20}$|://$|@$",
+    r"login|listen|bind|connect\w*|adresse|remote|vpn|node)\b[^.(\n]{0,20}\Z|://\Z|@\Z",
     re.IGNORECASE,
 )
 
@@ -48,7 +48,7 @@ ISSUERS: Mapping[str, tuple[int, ...]] = {prefix: sizes for prefixes, sizes in _
 """how card numbers of each issuer begin, and how many digits they have"""
 NOT_A_CARD = re.compile(
     r"\b(?:order|invoice|tracking|parcel|shipment|serial|sku|imei|iccid|isbn|ean|gtin|upc|barcode|ticket|case|reference|ref|"
-    r"transaction|customer|account|timestamp|id|uid|rechnung|bestell\w*)\W{0,3}(?:(?:no|nr|num|number|id|code|is|was)\b\W{0,3}){0,3}$",
+    r"transaction|customer|account|timestamp|id|uid|rechnung|bestell\w*)\W{0,3}(?:(?:no|nr|num|number|id|code|is|was)\b\W{0,3}){0,3}\Z",
     re.IGNORECASE,
 )
 

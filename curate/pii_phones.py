@@ -31,7 +31,7 @@ NOT_A_PHONE = re.compile(
     r"account|acct|id|uid|page|pages|pp|vol|patent|bug|issue|rfc|iso|din|port|ssn|code|barcode|batch|lot|po|"
     r"bestellnummer|rechnung|kundennummer|artikel|commande|facture|number of|record|row)\W{0,3}"
     r"(?:(?:no|nr|num|number|id|code|is|was)\b\W{0,3}){0,3}"
-    r"|\b(?:no|nr|nos)[.:]\s?|[$€£¥#№]\s?)$",
+    r"|\b(?:no|nr|nos)[.:]\s?|[$€£¥#№]\s?)\Z",
     re.IGNORECASE,
 )
 """what else numbers are called by, right before them"""
@@ -42,7 +42,7 @@ _ANNOUNCED = re.compile(
     r"(?P<verb>call|dial|ring|appelez|anrufen|llame al))\b"
     r"(?:[ .:)=]{1,3}(?:no|nr|number|us|me|him|her|them|at|on|now|is|office|unter|au|home|work|toll[ -]free|"
     r"our [a-z]{2,12})\b){0,3}"
-    r"[ \t.:()=]{0,4}$",
+    r"[ \t.:()=]{0,4}\Z",
     re.IGNORECASE,
 )
 """words that say that a telephone number follows"""
@@ -84,7 +84,7 @@ def is_national(spot: Spot) -> bool:
     groups = _GROUPS.findall(text)
     if _tied(spot) or spot.follows(NOT_A_PHONE) or _DATE.search(text) or len(set("".join(groups))) < 3:
         return False
-    if re.search(r"(?:^|[^0-9])[0-9]{1,3}[ .]$", spot.before) or re.match(r"[ .][0-9]{1,4}(?![0-9])", spot.after):
+    if re.search(r"(?:^|[^0-9])[0-9]{1,3}[ .]\Z", spot.before) or re.match(r"[ .][0-9]{1,4}(?![0-9])", spot.after):
         return False  # a column of a table, or a list of numbers
     signs = {sign for sign in re.findall(r"[^0-9()]", text)}
     sizes = tuple(map(len, groups))
@@ -108,7 +108,7 @@ def is_announced(spot: Spot) -> bool:
 
 
 def _tied(spot: Spot) -> bool:
-    return bool(re.search(r"[\w.=/:*^+-]$", spot.before) and not re.search(r"[A-Za-z]:$", spot.before)) or bool(
+    return bool(re.search(r"[\w.=/:*^+-]\Z", spot.before) and not re.search(r"[A-Za-z]:\Z", spot.before)) or bool(
         re.match(r"\w|[-./=:]\w|%", spot.after)
     )
 

@@ -43,7 +43,7 @@ _TOKENS = (
 
 def is_token(spot: Spot) -> bool:
     """A token with its issuer's prefix that stands alone and looks drawn at random."""
-    if re.search(r"[A-Za-z0-9_-]$", spot.before) or re.match(r"[A-Za-z0-9_]", spot.after):
+    if re.search(r"[A-Za-z0-9_-]\Z", spot.before) or re.match(r"[A-Za-z0-9_]", spot.after):
         return False
     body = spot.text[4:]
     words = re.fullmatch(r"[a-z]+(?:[-_][a-z]+)+\d{0,4}", spot.text)  # sk-learn-compatible-estimators
@@ -52,7 +52,7 @@ def is_token(spot: Spot) -> bool:
 
 def stands_alone(spot: Spot) -> bool:
     """Nothing before it that would make it a piece of something longer: for forms that nothing else has."""
-    return not re.search(r"[A-Za-z0-9_.]$", spot.before)
+    return not re.search(r"[A-Za-z0-9_.]\Z", spot.before)
 
 
 def is_assigned(spot: Spot) -> bool:

@@ -46,7 +46,7 @@ class Pattern:
 SEVEN_DIGITS = r"[0-9](?:[^A-Za-z0-9]{0,3}[0-9]){6}"
 
 
-_TIED_BEFORE = re.compile(r"(?:\w|\w[._/\\=+-]|[#$€£.])$")
+_TIED_BEFORE = re.compile(r"(?:\w|\w[._/\\=+-]|[#$€£.])\Z")
 _TIED_AFTER = re.compile(r"\w|[._/\\=+-]\w|%")
 
 
