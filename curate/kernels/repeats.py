@@ -44,12 +44,13 @@ class LineNumbers(NamedTuple):
 
 
 @nb.njit(cache=True, nogil=True)
-def read_lines(data: Bytes, start: int, stop: int, table: Kinds, slots: U64s) -> LineNumbers:
+def read_lines(data: Bytes, start: int, stop: int, table: Kinds, slots: U64s, entries: int) -> LineNumbers:
     """Count what newlines part, and what of it comes again. A return before a newline belongs to it.
 
-    `slots` is scratch: a power of two, more than twice the newlines. Nothing blank is a line or repeats one.
+    `entries` are at least the lines (`count_filled`), `slots` is scratch: a power of two, at least 16 and twice the
+    entries. Nothing blank is a line or repeats one.
     """
-    mask = _clear(slots, _newlines(data, start, stop) + 1)
+    mask = _clear(slots, entries)
     pieces, repeated, repeated_characters, lines, punctuated, short, newlines = 0, 0, 0, 0, 0, 0, 0
     at = start
     while at <= stop and start < stop:
@@ -66,7 +67,7 @@ def read_lines(data: Bytes, start: int, stop: int, table: Kinds, slots: U64s) ->
                     repeated += 1
                     repeated_characters += characters
         at = after
-    _clear(slots, _newlines(data, start, stop) + 1)
+    _clear(slots, entries)
     paragraphs, again, again_characters = _read_paragraphs(data, start, stop, table, slots, mask)
     return LineNumbers(
         pieces, repeated, repeated_characters, paragraphs, again, again_characters, lines, punctuated, short, newlines
@@ -147,10 +148,13 @@ def _read_part(data: Bytes, start: int, stop: int, table: Kinds) -> tuple[np.uin
 
 
 @nb.njit(cache=True, nogil=True)
-def _newlines(data: Bytes, start: int, stop: int) -> int:
-    found = 0
+def count_filled(data: Bytes, start: int, stop: int) -> int:
+    """At least as many as the lines that are not empty."""
+    found, filled = 0, False
     for at in range(start, stop):
-        found += data[np.uint64(at)] == NEWLINE
+        byte = data[np.uint64(at)]
+        found += (byte != NEWLINE) & (byte != RETURN) & (not filled)
+        filled = (byte != NEWLINE) & (filled | (byte != RETURN))
     return found
 
 

@@ -13,7 +13,18 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from curate.english import ALPHABETIC, LETTER, MARK, PREFIX, PUNCTUATION, SENTENCE_END, SPACE, SPACELESS, SUFFIX, kinds
+from curate.english import (
+    ALPHABETIC,
+    LETTER,
+    MARK,
+    PREFIX,
+    PUNCTUATION,
+    SENTENCE_END,
+    SPACE,
+    SPACELESS,
+    SUFFIX,
+    kinds,
+)
 from curate.kernels.phrases import (
     CITATION,
     CURLY,
@@ -26,7 +37,7 @@ from curate.kernels.phrases import (
     without_citations,
 )
 from curate.kernels.reader import MOST_TOKENS, Pad, Reader, StopWords, make_pad, read_only
-from curate.kernels.repeats import NEWLINE, RETURN, LineNumbers, mix, read_grams, read_lines
+from curate.kernels.repeats import NEWLINE, RETURN, LineNumbers, count_filled, mix, read_grams, read_lines
 from curate.kernels.tokens import (
     BASE,
     LONGEST,
@@ -105,13 +116,10 @@ def _count_texts(
 
 @nb.njit(cache=True, nogil=True)
 def _count_lines(data: Bytes, start: int, stop: int, table: Kinds, slots: U64s, out: Int64s) -> None:
-    needed = 4
-    for at in range(start, stop):
-        needed += 4 * (data[np.uint64(at)] == NEWLINE)
-    size = slots.size
-    while size < needed:
+    entries, size = count_filled(data, start, stop), slots.size
+    while size < 2 * entries:
         size *= 2
-    found = read_lines(data, start, stop, table, slots if size == slots.size else np.empty(size, np.uint64))
+    found = read_lines(data, start, stop, table, slots if size == slots.size else np.empty(size, np.uint64), entries)
     for index, number in enumerate(found):
         out[index] = number
 
@@ -123,22 +131,26 @@ def _read_words(data: Bytes, start: int, stop: int, r: Reader, lone: Int64s) -> 
     at = start
     line[:] = 0
     while at < stop:
-        at = _read_line(data, at, stop, r)
-        if at < stop:
-            width = character_at(data, at, stop)[1]
-            first = at
-            while at < stop and data[at] == RETURN:
-                at += 1
-            if at > first and (at == stop or data[at] != NEWLINE):
-                tally[CHARACTERS] += at - first
-                for _ in range(at - first):
-                    _end_line(data, r, lone)
-            elif at == first:
-                tally[CHARACTERS] += 1
-                at += width
+        if data[at] != NEWLINE and data[at] != RETURN:
+            at = _read_line(data, at, stop, r)
+        first = at
+        while at < stop and data[at] == RETURN:
+            at += 1
+        breaks = at - first  # returns are line breaks, unless a newline follows
+        if at < stop and (breaks == 0 or data[at] == NEWLINE):
+            at += character_at(data, at, stop)[1]
+            breaks = 1
+            tally[CHARACTERS] += 1
+        else:
+            tally[CHARACTERS] += breaks
+        for _ in range(breaks):
+            if line[RUNS]:
                 _end_line(data, r, lone)
-    if line[OPEN]:
+            tally[SPLIT_LINES] += 1
+            line[OPEN] = 0
+    if line[RUNS]:
         _end_line(data, r, lone)
+    tally[SPLIT_LINES] += line[OPEN]
     if tally[TOKENS] <= MOST_TOKENS:
         tally[GRAM_CHARACTERS] = tally[CHARACTERS]
 
@@ -150,17 +162,9 @@ def _read_line(data: Bytes, start: int, stop: int, r: Reader) -> int:
     A row below zero: only the sentences of the line are counted.
     """
     pad, words = r.pad, r.words
-    table, tally, line, codes, kinds_, prints, ends, tails = (
-        r.table,
-        r.tally,
-        r.line,
-        pad.codes,
-        pad.kinds,
-        pad.prints,
-        pad.ends,
-        pad.tails,
-    )
-    slots, seen, marks, lengths, joined, powers = r.stops.slots, r.stops.seen, pad.marks, pad.lengths, pad.joined, words.powers
+    table, tally, line, codes, kinds_, prints = r.table, r.tally, r.line, pad.codes, pad.kinds, pad.prints
+    ends, tails, marks, lengths, joined = pad.ends, pad.tails, pad.marks, pad.lengths, pad.joined
+    slots, seen, powers = r.stops.slots, r.stops.seen, words.powers
     longest, row = r.stops.longest, r.row
     at, length, size, some, all_, value = start, 0, 0, np.uint32(0), ~np.uint32(0), np.uint64(0)
     while True:
@@ -311,33 +315,31 @@ def _end_line(data: Bytes, r: Reader, lone: Int64s) -> None:
     """Judge the line that was read, as Gopher and C4 do, and begin another."""
     line, tally = r.line, r.tally
     spaceless = line[SPACELESS_BEFORE]
-    tally[SPLIT_LINES] += 1
-    if line[RUNS]:
-        first, last = line[FIRST], line[LAST]
-        few, long = line[RUNS] < FEW_WORDS, line[HAS_LONG] > 0
-        tally[FULL_LINES] += 1
-        tally[BULLETS] += line[BULLET]
-        tally[ELLIPSIS_LINES] += has_ellipsis(data, first, last)
-        held = find_phrases(data, first, last)
-        finished, sentences = is_finished(data, first, last), line[STARTED] + 1
-        if held & CITATION:
-            size = without_citations(data, first, last, r.pad.line)
-            held = find_phrases(r.pad.line_again, size - size, size)  # a literal 0 would compile it once more
-            finished = is_finished(r.pad.line_again, 0, size)
-            sentences = _sentences(size, Reader(r.table, r.words, r.stops, r.pad, lone, line, -1 - r.row)) if finished else 0
-        tally[FEW] += few
-        tally[LONG] += long
-        tally[UNFINISHED] += not finished
-        tally[JAVASCRIPTS] += (held & JAVASCRIPT) > 0
-        tally[POLICIES] += (held & POLICY) > 0
-        if finished and not few and not long:
-            tally[LOREMS] += (held & LOREM) > 0
-            tally[CURLIES] += (held & (CURLY | JAVASCRIPT)) == CURLY
-            if not held & (JAVASCRIPT | CURLY | LOREM | POLICY):
-                tally[KEPT_LINES] += 1
-                tally[SENTENCES] += sentences
+    first, last = line[FIRST], line[LAST]
+    few, long = line[RUNS] < FEW_WORDS, line[HAS_LONG] > 0
+    tally[FULL_LINES] += 1
+    tally[BULLETS] += line[BULLET]
+    tally[ELLIPSIS_LINES] += has_ellipsis(data, first, last)
+    held = find_phrases(data, first, last)
+    finished, sentences = is_finished(data, first, last), line[STARTED] + 1
+    if held & CITATION:
+        size = without_citations(data, first, last, r.pad.line)
+        held = find_phrases(r.pad.line_again, size - size, size)  # a literal 0 would compile it once more
+        finished = is_finished(r.pad.line_again, 0, size)
+        sentences = _sentences(size, Reader(r.table, r.words, r.stops, r.pad, lone, line, -1 - r.row)) if finished else 0
+    tally[FEW] += few
+    tally[LONG] += long
+    tally[UNFINISHED] += not finished
+    tally[JAVASCRIPTS] += (held & JAVASCRIPT) > 0
+    tally[POLICIES] += (held & POLICY) > 0
+    if finished and not few and not long:
+        tally[LOREMS] += (held & LOREM) > 0
+        tally[CURLIES] += (held & (CURLY | JAVASCRIPT)) == CURLY
+        if not held & (JAVASCRIPT | CURLY | LOREM | POLICY):
+            tally[KEPT_LINES] += 1
+            tally[SENTENCES] += sentences
     line[:] = 0
-    line[SPACELESS_BEFORE] = spaceless
+    line[OPEN], line[SPACELESS_BEFORE] = 1, spaceless
 
 
 @nb.njit(cache=True, nogil=True)
