@@ -47,6 +47,8 @@ $(BIN)/python:
 $(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "installing curate and its libraries into $(VENV) (a minute or two, once)"
 	$(PIP) install --constraint constraints.txt --editable .
+	@echo "compiling the kernels, once"
+	$(BIN)/curate doctor --json >/dev/null
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.installed
