@@ -285,7 +285,7 @@ def _publish_documents(
     folder.write_document("samples.json", rows)
     _publish_gate(folder, judged, report)
     record = manifest.build(pipeline, outcome, files, until=until, started=started, costs=report["costs"])
-    folder.write_text("report.html", render(report, record, judged, rows, str(folder.path)))
+    folder.write_text("report.html", render(report, record, judged, rows, folder.given))
     folder.write_document("manifest.json", record)
     return Run(folder.path, report, judged)
 

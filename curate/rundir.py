@@ -29,6 +29,8 @@ class RunDir:
     """The folder `--out` names."""
 
     def __init__(self, path: Path) -> None:
+        self.given = str(path)
+        """the folder as the caller named it, for commands in the report"""
         self.path = path.absolute()
         self.root = self.path / PRIVATE
 
