@@ -102,7 +102,7 @@ def run(
     `baseline` the run that relative limits of the gate compare with,
     `events` a file that gets what happens as JSON lines (`events.jsonl` of the run unless given).
 
-    A directory that already holds this very run is left as it is. Raises `RequestError`,
+    In a directory that already holds this very run the data files are left as they are. Raises `RequestError`,
     `InputError`, `BusyError` or `TemporaryError`; nothing is published then.
     """
     pipeline = _pipeline(pipeline)
@@ -139,15 +139,19 @@ def run(
 
 
 def gate(run_dir: str | Path, baseline: str | Path | None = None) -> dict[str, Any]:
-    """Judge a finished run again by its pipeline's limits, perhaps against a baseline run; writes its `gate.json`."""
+    """Judge a finished run again by its pipeline's limits, perhaps against a baseline run.
+
+    Writes `gate.json` and `junit.xml` of the run anew, and `report.html`, which shows the verdict.
+    """
     path = Path(run_dir)
-    report, record = read_document(path, "report.json"), read_document(path, "manifest.json")
+    numbers, record = read_document(path, "report.json"), read_document(path, "manifest.json")
     pipeline = Pipeline.from_dict(
         {key: record["pipeline"][key] for key in ("name", "gate") if key in record["pipeline"]} | {"stages": ["missing"]}
     )
     before = None if baseline is None else read_document(Path(baseline), "report.json")
-    result = evaluate(pipeline.gate, report, before).to_dict()
-    _publish_gate(RunDir(path), result, report)
+    result = evaluate(pipeline.gate, numbers, before).to_dict()
+    _publish_gate(RunDir(path), result, numbers)
+    report(run_dir)
     return result
 
 

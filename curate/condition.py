@@ -78,8 +78,6 @@ class IsNull(Node):
 class IsTrue(Node):
     """A column of true and false by itself."""
 
-    """A column of true and false by itself."""
-
     column: str
 
     def mask(self, table: pa.Table) -> Bools:

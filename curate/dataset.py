@@ -13,6 +13,7 @@ from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 import pyarrow as pa
 from pydantic import BeforeValidator
 
@@ -150,6 +151,17 @@ class Rows:
     def text(self, column: str) -> pa.LargeStringArray:
         """One column as contiguous UTF-8 text; numbers, dates and categories in their shortest written form."""
         return as_text(self.table.column(column))
+
+    def whole_text(self) -> pa.LargeStringArray:
+        """The text of each row: its text columns as lines below each other, nulls left out; null where all are null."""
+        cells = [self.text(column) for column in self.roles.text]
+        if len(cells) == 1:
+            return cells[0]
+        columns = [pl.Series(str(at), column) for at, column in enumerate(cells)]
+        joined = pl.concat_str(columns, separator="\n", ignore_nulls=True)  # pyarrow's join loses rows that are all null
+        nothing = pl.all_horizontal([column.is_null() for column in columns])
+        texts = pl.select(pl.when(~nothing).then(joined)).to_series()
+        return as_text(texts.to_arrow(compat_level=pl.CompatLevel.oldest()))
 
     def take(self, keep: npt.NDArray[np.bool_]) -> Rows:
         """The rows where `keep` is true."""

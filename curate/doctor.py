@@ -14,7 +14,10 @@ from typing import Any
 
 from curate.check import catalogue
 
-PACKAGES = ("polars", "pyarrow", "numpy", "numba", "pydantic", "ruamel.yaml", "typer", "rich", "fsspec", "zstandard", "xxhash")
+PACKAGES = (
+    *("polars", "pyarrow", "numpy", "numba", "pydantic", "ruamel.yaml", "typer", "rich", "fsspec", "zstandard", "xxhash"),
+    *("jinja2", "orjson", "py3langid"),
+)
 OPTIONAL = ("pandas", "scikit-learn", "cleanlab", "datasketch", "torch", "ray")
 _LOW_DISK_BYTES = 2_000_000_000
 
@@ -106,8 +109,8 @@ def _self_test() -> dict[str, Any]:
     began = time.perf_counter()
     twin = "the quick brown fox jumps over the lazy dog and runs away from the hungry grey wolf at night"
     table = pa.table({"text": [twin, "nothing like the others at all", twin, twin + " again"]})
-    reporting = [{name: {}, "reject": []} for name in ("text_quality", "language", "pii")]
-    stages = ["missing", *reporting, "exact_dup", "near_dup"]
+    reporting: list[dict[str, Any]] = [{name: {}, "reject": []} for name in ("text_quality", "language", "pii")]
+    stages: list[Any] = ["missing", *reporting, "exact_dup", "near_dup"]
     expected = 2
     try:
         with tempfile.TemporaryDirectory(prefix="curate-doctor-") as folder:

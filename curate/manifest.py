@@ -17,7 +17,10 @@ from curate.policy import finite_or_none
 from curate.rundir import VERSION
 from curate.source.discover import SourceFile
 
-PACKAGES = ("curate-data", "numpy", "numba", "pandas", "polars", "pyarrow", "pydantic", "scikit-learn", "cleanlab", "datasketch")
+PACKAGES = (
+    *("curate-data", "numpy", "numba", "pandas", "polars", "py3langid", "pyarrow", "pydantic"),
+    *("scikit-learn", "cleanlab", "datasketch"),
+)
 
 
 def build(

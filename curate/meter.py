@@ -24,29 +24,41 @@ Bill = dict[str, dict[str, float]]
 
 @dataclass
 class Meter:
-    """Adds up costs under step names; `seconds("decode", "near_dup")` is a window."""
+    """Adds up costs under step names; `seconds("decode", "near_dup")` is a window.
+
+    A task may work for several steps, as one pass over the data scores several stages.
+    """
 
     bill: Bill = field(default_factory=lambda: defaultdict(lambda: defaultdict(float)))
+    cpu_s: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+    """CPU seconds in the windows of each step"""
     started: float = field(default_factory=time.perf_counter)
     cpu_started: float = field(default_factory=time.process_time)
 
     @contextlib.contextmanager
     def seconds(self, activity: Activity, step: str) -> Iterator[None]:
-        start = time.perf_counter()
+        start, cpu_start = time.perf_counter(), time.process_time()
         try:
             yield
         finally:
             self.bill[step][f"{activity}_s"] += time.perf_counter() - start
+            self.cpu_s[step] += time.process_time() - cpu_start
 
     def add(self, step: str, **amounts: float) -> None:
         for name, amount in amounts.items():
             self.bill[step][name] += amount
 
     def total(self, step: str) -> Bill:
-        """The bill as plain dictionaries; wall, CPU and peak memory go to `step`."""
-        self.bill[step]["wall_s"] += time.perf_counter() - self.started
-        self.bill[step]["cpu_s"] += time.process_time() - self.cpu_started
-        self.bill[step]["peak_memory_bytes"] = peak_memory()
+        """The bill as plain dictionaries: the time of the task goes to `step`, less what was spent in windows of other steps.
+
+        The peak memory is that of the whole task, for each of its steps.
+        """
+        wall_s, cpu_s, peak = time.perf_counter() - self.started, time.process_time() - self.cpu_started, peak_memory()
+        for name in [other for other in self.bill if other != step]:
+            own_s = sum(self.bill[name][f"{activity}_s"] for activity in ACTIVITIES)
+            self.bill[name] |= {"wall_s": own_s, "cpu_s": self.cpu_s[name], "peak_memory_bytes": peak}
+            wall_s, cpu_s = wall_s - own_s, cpu_s - self.cpu_s[name]
+        self.bill[step] |= {"wall_s": max(wall_s, 0.0), "cpu_s": max(cpu_s, 0.0), "peak_memory_bytes": peak}
         return {name: dict(costs) for name, costs in self.bill.items()}
 
 

@@ -110,11 +110,15 @@ class RunDir:
         shutil.rmtree(self.root / "trash", ignore_errors=True)
 
     def write_document(self, name: str, value: Mapping[str, Any]) -> None:
-        write_json(self.path / name, value, self.root / f"{name}.tmp")
+        write_json(self.path / name, value, self._aside(name))
 
     def write_text(self, name: str, text: str) -> None:
         """A document that is not JSON, published as a whole."""
-        write_text(self.path / name, text, self.root / f"{name}.tmp")
+        write_text(self.path / name, text, self._aside(name))
+
+    def _aside(self, name: str) -> Path | None:
+        """Where a document is written before it has its name; beside it in a run that was copied without its private folder."""
+        return self.root / f"{name}.tmp" if self.root.is_dir() else None
 
 
 def read_document(run: Path, name: str) -> dict[str, Any]:

@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from curate.cells import python_values
 from curate.errors import RequestError
+from curate.expression import parse
 from curate.rundir import read_document
 from curate.verdicts import REASONS
 
@@ -32,10 +34,11 @@ def why(run: str | Path, row_or_id: str | int) -> dict[str, Any]:
     row_id = _find(path, manifest, row_or_id)
     verdict = _verdict(path, manifest, row_id)
     scores = _read_one(_part_file(path, manifest, row_id, "scores"), row_id - _part(manifest, row_id)["first_row"])
-    out = {**verdict, "stages": _stages(manifest, verdict, scores), "row": _cells(path, manifest, verdict), "witness": None}
+    cells = _cells(path, manifest, verdict)
+    out = {**verdict, "stages": _stages(manifest, verdict, _values(scores), cells), "row": _own(cells), "witness": None}
     if verdict["witness_row"] is not None:
         other = _verdict(path, manifest, verdict["witness_row"])
-        out["witness"] = {**other, "row": _cells(path, manifest, other)}
+        out["witness"] = {**other, "row": _own(_cells(path, manifest, other))}
     return out
 
 
@@ -71,25 +74,33 @@ def _part_file(run: Path, manifest: Mapping[str, Any], row_id: int, folder: str,
     return run / folder / f"{_part(manifest, row_id)['name']}.{form}"
 
 
-def _read_one(path: Path, index: int) -> Row:
-    """Row `index` of a Parquet file, through the one row group that holds it."""
+def _read_one(path: Path, index: int) -> pa.Table:
+    """Row `index` of a Parquet file as a table, through the one row group that holds it."""
     with pq.ParquetFile(path) as file:
         for group in range(file.num_row_groups):
             rows = file.metadata.row_group(group).num_rows
             if index < rows:
-                row = file.read_row_group(group).slice(index, 1)
-                return {name: python_values(row.column(at), name)[0] for at, name in enumerate(row.column_names)}
+                return file.read_row_group(group).slice(index, 1)
             index -= rows
     raise RequestError("a file of the run is shorter than its manifest says", place=str(path), hint="run the pipeline again")
 
 
+def _values(row: pa.Table) -> Row:
+    return {name: python_values(row.column(at), name)[0] for at, name in enumerate(row.column_names)}
+
+
+def _own(cells: pa.Table | None) -> Row | None:
+    """The cells that are the input's, without the reasons that `rejected/` adds."""
+    return None if cells is None else {name: cell for name, cell in _values(cells).items() if name not in REASONS.names}
+
+
 def _verdict(run: Path, manifest: Mapping[str, Any], row_id: int) -> Row:
     part = _part(manifest, row_id)
-    return _read_one(_part_file(run, manifest, row_id, "verdicts"), row_id - part["first_row"])
+    return _values(_read_one(_part_file(run, manifest, row_id, "verdicts"), row_id - part["first_row"]))
 
 
-def _cells(run: Path, manifest: Mapping[str, Any], verdict: Row) -> Row | None:
-    """The row as the input had it, from kept/ or rejected/; None for a row that could not be read."""
+def _cells(run: Path, manifest: Mapping[str, Any], verdict: Row) -> pa.Table | None:
+    """The row as kept/ or rejected/ has it, a table of one row; None for a row that could not be read."""
     if verdict["verdict"] == "quarantined":
         return None
     part = _part(manifest, verdict["row_id"])
@@ -98,18 +109,16 @@ def _cells(run: Path, manifest: Mapping[str, Any], verdict: Row) -> Row | None:
     index = int((before == verdict["verdict"]).sum())
     form = manifest["output"] if verdict["verdict"] == "kept" else "parquet"
     path = _part_file(run, manifest, verdict["row_id"], verdict["verdict"], form)
-    row = _read_one(path, index) if form == "parquet" else _read_line(path, form, index)
-    return {name: value for name, value in row.items() if name not in REASONS.names}
+    return _read_one(path, index) if form == "parquet" else _read_line(path, form, index)
 
 
-def _read_line(path: Path, form: str, index: int) -> Row:
-    if form == "csv":
-        return pl.scan_csv(path, infer_schema=False).slice(index, 1).collect().to_dicts()[0]
-    return pl.scan_ndjson(path).slice(index, 1).collect().to_dicts()[0]
+def _read_line(path: Path, form: str, index: int) -> pa.Table:
+    lines = pl.scan_csv(path, infer_schema=False) if form == "csv" else pl.scan_ndjson(path)
+    return lines.slice(index, 1).collect().to_arrow()
 
 
-def _stages(manifest: Mapping[str, Any], verdict: Row, scores: Row) -> list[Row]:
-    """Each stage's scores and rules for the row; a stage after the rejection was not asked."""
+def _stages(manifest: Mapping[str, Any], verdict: Row, scores: Row, cells: pa.Table | None) -> list[Row]:
+    """Each stage's scores and rules for the row; not asked: one after the rejection, or whose condition the row does not meet."""
     audit = manifest["pipeline"].get("mode") == "audit"
     out, gone = [], verdict["verdict"] == "quarantined"
     for stage in manifest["stages"]:
@@ -117,12 +126,23 @@ def _stages(manifest: Mapping[str, Any], verdict: Row, scores: Row) -> list[Row]
         own = {name.removeprefix(prefix): value for name, value in scores.items() if name.startswith(prefix)}
         asked = not gone or (audit and verdict["verdict"] != "quarantined")
         decided = verdict["stage"] == stage["name"]
-        status = "not asked" if not asked else "missing" if all(value is None for value in own.values()) else "scored"
+        answered = any(value is not None for value in own.values())
+        status = "scored" if answered else "missing" if asked and _meets(stage, cells) else "not asked"
         out.append(
             {"name": stage["name"], "status": status, "scores": own, "rules": _rules(stage, own, verdict if decided else None)}
         )
         gone = gone or decided
     return out
+
+
+def _meets(stage: Mapping[str, Any], cells: pa.Table | None) -> bool:
+    """Whether a row meets a stage's condition; taken for granted where the kept file has lost the types (CSV)."""
+    if stage["when"] is None or cells is None:
+        return True
+    try:
+        return bool(parse(stage["when"]).mask(cells)[0])
+    except RequestError:
+        return True
 
 
 def _rules(stage: Mapping[str, Any], scores: Row, verdict: Row | None) -> list[Row]:

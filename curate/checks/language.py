@@ -31,7 +31,7 @@ class Language(RowCheck):
     given, `not_allowed`: the language is none of these, and the confidence reaches `min_confidence`.
 
     *Missing*: `language` and `confidence` where no letter sequence is known to the model (empty
-    texts, digits, pictures) or a text is null; `not_allowed` there too and below `min_confidence`, so that
+    texts, digits, pictures) or all texts are null; `not_allowed` there too and below `min_confidence`, so that
     `on_missing` says what becomes of rows that are too short to tell.
 
     *Cost*: half a second and 100 MB to read the model, once a process; then about 30 MB/s a core on
@@ -57,7 +57,8 @@ class Language(RowCheck):
     """of longer texts the beginning, the middle and the end are read, so many bytes together"""
 
     name: ClassVar[str] = "language"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
+    sees_nulls: ClassVar[bool] = True
 
     def columns(self, roles: Roles, schema: pa.Schema) -> tuple[Column, ...]:
         """The language, the confidence and, where languages are listed, the flag."""
@@ -80,12 +81,11 @@ class Language(RowCheck):
         return {**super().identity(), "model": model_name()}
 
     def score(self, rows: Rows) -> Scores:
-        """Several text columns are read as one text, one below the other."""
+        """Several text columns are read as one text, one below the other, nulls left out."""
         from curate.langid import identify
 
-        texts = [rows.text(name) for name in rows.roles.text]
-        text = texts[0] if len(texts) == 1 else pc.binary_join_element_wise(*texts, pa.scalar("\n", pa.large_string()))
-        languages, chances = identify(text, self.sample_bytes)
+        text = rows.whole_text()
+        languages, chances = identify(text.fill_null("") if text.null_count else text, self.sample_bytes)
         confidence = pa.array(chances, from_pandas=True)
         found: dict[str, pa.Array] = {"language": languages, "confidence": confidence}
         if self.allowed:

@@ -210,10 +210,9 @@ class NearDup(GroupCheck):
 
 
 def _texts(rows: Rows) -> Iterator[str]:
-    columns = [rows.text(name) for name in rows.roles.text]
+    text = rows.whole_text()
     for start in range(0, len(rows), 256):
-        for cells in zip(*(column.slice(start, 256).to_pylist() for column in columns), strict=True):
-            yield "\n".join(cell for cell in cells if cell is not None)
+        yield from (cell or "" for cell in text.slice(start, 256).to_pylist())
 
 
 Pairs = list[tuple[Places, Places]]

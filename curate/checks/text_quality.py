@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
-import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import BeforeValidator, Field
 
 from curate.check import Column, RowCheck, Scores, parameters
-from curate.dataset import Roles, Rows, as_text
+from curate.dataset import Roles, Rows
 from curate.policy import Above, Below, IsTrue, Rule
 
 Preset = Literal["gopher", "c4", "fineweb", "none"]
@@ -190,19 +188,9 @@ class TextQuality(RowCheck):
         """Every column of every row; null where all its texts are."""
         from curate.kernels.text_quality import count_texts
 
-        text = _text(rows)
+        text = rows.whole_text()
         scores = _scores(count_texts(text.fill_null("") if text.null_count else text, self.stop_words))
         return {column.name: _cells(column, scores[column.name], text) for column in COLUMNS}
-
-
-def _text(rows: Rows) -> pa.LargeStringArray:
-    """The text of a row; several text columns are read as lines below each other, nulls left out."""
-    cells = [rows.text(column) for column in rows.roles.text]
-    if len(cells) == 1:
-        return cells[0]
-    joined = pl.select(pl.concat_str([pl.Series(column) for column in cells], separator="\n", ignore_nulls=True)).to_series()
-    nothing = functools.reduce(pc.and_, [column.is_null() for column in cells])
-    return pc.if_else(nothing, pa.scalar(None, pa.large_string()), as_text(joined.to_arrow()))
 
 
 def _cells(column: Column, values: Floats, text: pa.LargeStringArray) -> pa.Array:

@@ -60,20 +60,23 @@ def _stages(stages: list[Mapping[str, Any]]) -> RenderableType:
         if stage.get("status") not in (None, "scored", "evaluated"):
             title.append(f"  {safe(stage['status'])}", "dim")
         lines.append(title)
+        if stage.get("status") == "not asked":
+            continue
         rules = stage.get("rules") or ()
         ruled = {rule.get("column") for rule in rules}
         scores = dict(stage.get("scores") or {})
         quiet = [column for column, value in scores.items() if value is False and column not in ruled]
-        for column, value in scores.items():
-            if column not in quiet:
-                lines.append(_score(column, value, [rule for rule in rules if rule.get("column") == column]))
+        told = [column for column in scores if column not in quiet]
+        wide = max([24, *(len(safe(column)) for column in told)])
+        for column in told:
+            lines.append(_score(column, scores[column], [rule for rule in rules if rule.get("column") == column], wide))
         if quiet:
             lines.append(Text(f"  false: {safe(', '.join(quiet))}", "dim"))
     return Group(*lines)
 
 
-def _score(column: str, value: Any, rules: list[Mapping[str, Any]]) -> Text:
-    line = Text(f"  {safe(column):<24} {number(value):>12}")
+def _score(column: str, value: Any, rules: list[Mapping[str, Any]], wide: int) -> Text:
+    line = Text(f"  {safe(column):<{wide}} {number(value):>12}")
     for rule in rules:
         limit = "" if rule["rule"] == "is_true" else f" {number(rule.get('limit'))}"
         fires = bool(rule.get("fires"))
