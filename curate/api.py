@@ -27,7 +27,7 @@ from curate.errors import InputError, RequestError, did_you_mean
 from curate.gate import evaluate
 from curate.intake import Intake, intake, intake_memory
 from curate.pipeline import Pipeline
-from curate.plan import fit_workers, resolve, shard_count
+from curate.plan import fit_workers, resolve, runs_here, shard_count
 from curate.planning import Plan, plan
 from curate.progress import Progress, Several
 from curate.render.events import Events
@@ -50,8 +50,6 @@ __all__ = ["Plan", "Run", "assume", "checks", "diff", "doctor", "gate", "init", 
 ENGINES = ("local",)
 MENDINGS = 20
 """how often a run starts over because an intermediate was damaged; each time at least one is made anew"""
-SMALL_BYTES = 64 << 20
-"""sources below this size run in this process: starting workers would cost more than they save"""
 
 
 @dataclass(frozen=True)
@@ -185,7 +183,7 @@ def _files(data: object, pipeline: Pipeline, out: Path) -> tuple[SourceFile, ...
 
 @contextlib.contextmanager
 def _engine(able: int, files: Sequence[SourceFile], workers: int | None) -> Iterator[Engine]:
-    small = workers is None and sum(file.size for file in files) < SMALL_BYTES
+    small = runs_here(workers, sum(file.size for file in files))
     engine: Engine = InProcess() if able == 1 or small else ProcessPool(able)
     try:
         yield engine

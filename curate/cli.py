@@ -282,7 +282,7 @@ def doctor(as_json: Json = False) -> None:
 
     found = api.doctor()
     _show(listing.doctor(found), found, as_json)
-    raise typer.Exit(1 if found["problems"] and not found["self_test"]["passed"] else 0)
+    raise typer.Exit(0 if found["self_test"]["passed"] else 1)
 
 
 def _load(given: str, changes: list[str]) -> tuple[Pipeline, dict[str, Any]]:

@@ -27,13 +27,15 @@ def doctor() -> dict[str, Any]:
 
     *Cost*: a run of some rows, and the time to compile the kernels where no cache holds them.
     """
+    from curate.plan import machine_cores, machine_memory
+
     temp = _folder(Path(tempfile.gettempdir()))
     facts: dict[str, Any] = {
         "curate": own_version(),
         "python": platform.python_version(),
         "platform": platform.platform(),
-        "cores": _cores(),
-        "memory_bytes": _memory(),
+        "cores": machine_cores(),
+        "memory_bytes": machine_memory(),
         "disk": _folder(Path.cwd()),
         "temp": temp,
         "packages": {name: _version(name) for name in (*PACKAGES, *OPTIONAL)},
@@ -61,16 +63,6 @@ def _version(package: str) -> str | None:
         return version(package)
     except PackageNotFoundError:
         return None
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _memory() -> int:
-    from curate.plan import machine_memory
-
-    return machine_memory()
 
 
 def _folder(path: Path) -> dict[str, Any]:

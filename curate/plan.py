@@ -27,6 +27,8 @@ from curate.verdicts import REASONS
 
 SHARD_KEYS = 2_000_000
 """a shard of a group check holds about so many keys"""
+SMALL_BYTES = 64 << 20
+"""sources below this size are run in the command's own process: starting workers would cost more than they save"""
 PARENT_BYTES = 400 << 20
 WORKER_BYTES = 700 << 20
 """what one process needs at the batch, part and shard sizes above, measured with room to spare"""
@@ -99,13 +101,23 @@ def machine_memory() -> int:
     return total
 
 
+def machine_cores() -> int:
+    """Cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def runs_here(workers: int | None, source_bytes: int) -> bool:
+    """Whether a run starts no workers, none being asked for, since its source is small."""
+    return workers is None and source_bytes < SMALL_BYTES
+
+
 def fit_workers(workers: int | None, memory: int | None) -> tuple[int, int]:
     """(workers, memory budget in bytes): as many workers as asked for, or the cores, that fit the budget.
 
     Raises `RequestError` where not even one fits.
     """
     budget = memory if memory is not None else machine_memory() * 6 // 10
-    wanted = workers if workers is not None else (os.cpu_count() or 1)
+    wanted = workers if workers is not None else machine_cores()
     if wanted < 1:
         raise RequestError(f"--workers is {wanted}", hint="give a whole number from 1")
     if budget < WORKER_BYTES:

@@ -13,7 +13,7 @@ from curate.check import GroupCheck
 from curate.errors import InputError, RequestError
 from curate.intake import in_place
 from curate.pipeline import Pipeline
-from curate.plan import PARENT_BYTES, WORKER_BYTES, describe, fit_workers, passes, resolve, shard_count
+from curate.plan import PARENT_BYTES, WORKER_BYTES, describe, fit_workers, passes, resolve, runs_here, shard_count
 from curate.source import parquet
 from curate.source.discover import SourceFile, discover
 from curate.source.ingest import ingest, pieces
@@ -80,6 +80,7 @@ def plan(
         raise RequestError("nothing to plan: neither the pipeline nor the call names a source", hint="give --source")
     able, budget = fit_workers(workers, memory)
     files = discover(named, pipeline.read, digests=False)
+    able = 1 if runs_here(workers, sum(file.size for file in files)) else able
     layouts = {file.name: parquet.layout(file.path, file.name) for file in files if in_place(file)}
     looked = list(itertools.islice((file for file in files if not in_place(file)), SAMPLED_FILES))
     schemas = [(file.name, layouts[file.name].schema) for file in files if in_place(file)]

@@ -270,6 +270,30 @@ def test_a_gate_that_is_no_longer_asked_for_leaves_no_answer_behind(room: Path) 
     assert not (room / "out" / "gate.json").exists()
 
 
+def test_a_run_that_was_copied_without_its_private_folder_is_judged_and_rendered(room: Path) -> None:
+    limits = [{"metric": "rejected_share", "max": 1.0}]
+    run = api.run(pipeline("missing", gate=limits), numbered(5), room / "out").path
+    copy = room / "copy"
+    shutil.copytree(run, copy, ignore=shutil.ignore_patterns(".curate"))  # as artefact uploads do
+    names = {path.name for path in copy.iterdir()}
+
+    assert api.gate(copy)["passed"]
+    assert api.report(copy).stat().st_size > 0
+    assert {path.name for path in copy.iterdir()} == names
+
+
+def test_the_page_shows_the_verdict_of_the_last_judgement(room: Path) -> None:
+    limits = [{"metric": "rows.kept", "max_decrease": 0}]
+    runs = [api.run(pipeline("missing", gate=limits), numbered(rows), room / str(rows)).path for rows in (15, 5)]
+    assert "there is no baseline run" in (runs[1] / "report.html").read_text()
+
+    api.gate(runs[1], baseline=runs[0])
+
+    page = (runs[1] / "report.html").read_text()
+    assert "there is no baseline run" not in page
+    assert "fell from" in page
+
+
 def test_data_folders_hold_nothing_but_data(room: Path, undisturbed: Path) -> None:
     names = {path.name for folder in ("kept", "rejected", "verdicts", "scores") for path in (undisturbed / folder).iterdir()}
 

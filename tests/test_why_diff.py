@@ -151,6 +151,19 @@ def test_in_audit_mode_a_rejected_row_was_asked_everything(room: Path) -> None:
     assert told["stages"][1]["scores"] == {"amount": 0.2}
 
 
+@pytest.mark.parametrize("form", ["parquet", "jsonl"])
+@pytest.mark.parametrize("mode", ["staged", "audit"])
+def test_a_stage_whose_condition_a_row_does_not_meet_was_not_asked(room: Path, form: str, mode: str) -> None:
+    rows = [{"id": name, "text": "of some length", "value": value} for name, value in (("a", 0.1), ("b", None), ("c", 0.9))]
+    unlike_a = Stage(Amount(), name="unlike_a", when='id != "a"', reject=[{"above": 0.5, "of": "amount"}])
+    plan = pipeline(unlike_a, Length(most=100), mode=mode, output={"format": form})
+    run = api.run(plan, pa.Table.from_pylist(rows), room / "out").path
+
+    told = [api.why(run, name)["stages"][0]["status"] for name in ("a", "b", "c")]
+
+    assert told == ["not asked", "missing", "scored"]
+
+
 @pytest.mark.parametrize("folder", ["nothing", "unfinished"])
 def test_a_folder_without_a_finished_run_is_a_request_error(room: Path, folder: str) -> None:
     (room / "unfinished" / ".curate").mkdir(parents=True)
