@@ -10,7 +10,7 @@ PYTEST = $(BIN)/python -m pytest -n logical --dist loadfile
 demo: $(VENV)/.installed
 	rm -rf demo-run
 	$(BIN)/curate run pipelines/corpus.yaml --out demo-run
-	@echo; echo "kept rows: demo-run/kept   why a row went: $(BIN)/curate why demo-run d0042   report: demo-run/report.json"
+	@echo; echo "kept rows: demo-run/kept   why a row went: $(BIN)/curate why demo-run d0042   report: demo-run/report.html"
 
 test: $(VENV)/.dev
 	$(PYTEST) -m "not slow"

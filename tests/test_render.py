@@ -98,6 +98,7 @@ Gate: NO: 2 of 3 limits
   warn  near_dup.rejected_share    0.045  max 0    0.045 is more than 0
 
 Kept rows: out/kept
+Report: out/report.html
 Ask why a row was rejected: curate why out ROW-OR-ID
 """
 

@@ -212,6 +212,8 @@ def _costs(costs: Mapping[str, Any], rows: int) -> RenderableType:
 def _where(out: object, report: Mapping[str, Any]) -> Text:
     text = Text("Kept rows: ")
     text.append(f"{safe(out)}/kept", "bold cyan")
+    text.append("\nReport: ")
+    text.append(f"{safe(out)}/report.html", "bold cyan")
     if report["rows"]["rejected"]:
         text.append(f"\nAsk why a row was rejected: curate why {safe(out)} ROW-OR-ID", "dim")
     return text
