@@ -327,6 +327,15 @@ def test_plan_checks_and_schema_print_one_document(place: Path, capsys: pytest.C
     assert schema["title"] == "curate pipeline"
 
 
+def test_a_plan_counts_the_workers_that_a_run_will_start(place: Path, capsys: pytest.CaptureFixture[str]):
+    def said(*asked: str) -> dict[str, Any]:
+        assert cli.main([*asked, "--json"]) == 0
+        return dict(json.loads(capsys.readouterr().out))
+
+    assert said("plan", "small.yaml")["workers"] == said("run", "small.yaml")["report"]["costs"]["workers"] == 1
+    assert said("plan", "small.yaml", "--workers", "2")["workers"] == 2
+
+
 def test_plan_reads_well(place: Path, capsys: pytest.CaptureFixture[str]):
     assert cli.main(["plan", "small.yaml"]) == 0
 

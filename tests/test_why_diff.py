@@ -74,6 +74,15 @@ def test_a_row_rejected_for_a_missing_cell_says_so(run: Path) -> None:
     assert told["stages"][2]["rules"][0]["fires"]
 
 
+@pytest.mark.parametrize(("row", "fires"), [("x", [True, False]), ("10", [True, False]), ("2", [False, True])])
+def test_of_two_rules_over_one_column_the_one_that_rejected_is_told(room: Path, row: str, fires: list[bool]) -> None:
+    rules = [{"above": 0.8, "of": "amount"}, {"above": 0.15, "of": "amount"}]
+    rows = [dict(one, value=None) if one["id"] == "x" else one for one in ROWS]
+    run = api.run(pipeline(Stage(Amount(), reject=rules, on_missing="reject")), pa.Table.from_pylist(rows), room / "out").path
+
+    assert [rule["fires"] for rule in api.why(run, row)["stages"][0]["rules"]] == fires
+
+
 def test_a_row_that_could_not_be_read_has_no_cells_and_was_asked_nothing(run: Path) -> None:
     told = api.why(run, 1)
 
