@@ -150,6 +150,11 @@ def _rules(stage: Mapping[str, Any], scores: Row, verdict: Row | None) -> list[R
     for rule in stage["rules"]:
         value = scores.get(rule["column"])
         number = None if value is None else float(value)
-        fired = verdict is not None and verdict["column"] == rule["column"] and verdict["rule"] in (rule["rule"], "on_missing")
-        out.append({**rule, "value": number, "fires": fired})
+        out.append({**rule, "value": number, "fires": verdict is not None and _fired(rule, verdict)})
     return out
+
+
+def _fired(rule: Mapping[str, Any], verdict: Row) -> bool:
+    """Whether this rule of the stage that rejected the row is the one that did; a limit tells two of one kind apart."""
+    same = verdict["column"] == rule["column"] and verdict["rule"] in (rule["rule"], "on_missing")
+    return same and rule["limit"] in (None, verdict["limit"])
