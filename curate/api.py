@@ -25,11 +25,13 @@ from curate.engines.base import Engine
 from curate.engines.local import InProcess, ProcessPool
 from curate.errors import InputError, RequestError, did_you_mean
 from curate.gate import evaluate
+from curate.index import index
 from curate.intake import Intake, intake, intake_memory
 from curate.pipeline import Pipeline
 from curate.plan import fit_workers, resolve, runs_here, shard_count
 from curate.planning import Plan, plan
 from curate.progress import Progress, Several
+from curate.reference import compared_with
 from curate.render.events import Events
 from curate.render.html import render
 from curate.render.junit import junit
@@ -39,13 +41,30 @@ from curate.source.discover import SourceFile, discover
 from curate.source.memory import is_data
 from curate.specfile import read_pipeline
 from curate.steps.base import Job
+from curate.steps.outside import NAMED
 from curate.steps.sample import samples
 from curate.steps.unreadable import unreadable
 from curate.steps.write import SHOWN_SEGMENT
 from curate.store import DamagedError
 from curate.why import why
 
-__all__ = ["Plan", "Run", "assume", "checks", "diff", "doctor", "gate", "init", "load", "plan", "report", "run", "schema", "why"]
+__all__ = [
+    "Plan",
+    "Run",
+    "assume",
+    "checks",
+    "diff",
+    "doctor",
+    "gate",
+    "index",
+    "init",
+    "load",
+    "plan",
+    "report",
+    "run",
+    "schema",
+    "why",
+]
 
 ENGINES = ("local",)
 MENDINGS = 20
@@ -239,16 +258,20 @@ def _attempt(
     kept = taken.dataset.schema
     schema = pa.schema([field.with_type(without_views(field.type)) for field in kept], metadata=kept.metadata)
     stages = resolve(pipeline, schema, until)
+    outside, far = compared_with(stages, taken.dataset, pipeline, first.run, blank)
     shards = shard_count(stages, taken.dataset.rows)
     job = dataclasses.replace(blank, stages=stages, schema=schema, kept=kept, shards=shards)
     runner = execute.Runner(job, engine, progress)
     runner.tasks, runner.reused = first.tasks, first.reused
-    runner.used = first.used | set(taken.keys)
+    runner.used = first.used | set(taken.keys) | far
+    runner.outside = outside
     states = execute.score(runner, taken.dataset)
     bad = sum(unreadable(job, part).num_rows for part in taken.dataset.parts)
     execute.check_quarantine(pipeline, job, taken.dataset.parts, bad)
     unchanged()
-    return execute.write(runner, folder, taken, states, unchanged)
+    outcome = execute.write(runner, folder, taken, states, unchanged)
+    execute.remember(runner, states)
+    return outcome
 
 
 def _stamp(file: SourceFile) -> tuple[int, int] | None:
@@ -279,9 +302,11 @@ def _publish_documents(
     baseline: dict[str, Any] | None,
 ) -> Run:
     """report.json, samples.json, gate.json, report.html and, last of all, manifest.json."""
-    _name_witnesses(folder.path, report)
     judged = None if pipeline.gate is None else evaluate(pipeline.gate, report, baseline).to_dict()
-    shown = pa.concat_tables([outcome.job.store.read(task.key, SHOWN_SEGMENT) for task in outcome.writes])
+    store = outcome.job.store
+    far = pa.concat_tables([NAMED.empty_table(), *(store.read(key) for key in outcome.outside)])
+    shown = pa.concat_tables([*(store.read(task.key, SHOWN_SEGMENT) for task in outcome.writes), far], promote_options="default")
+    _name_witnesses(folder.path, report, {row["row"]: row for row in far.to_pylist()})
     rows = samples(outcome.job, outcome.dataset, outcome.choose, shown, report)
     folder.write_document("report.json", report)
     folder.write_document("samples.json", rows)
@@ -302,8 +327,8 @@ def _publish_gate(folder: RunDir, judged: dict[str, Any] | None, report: dict[st
     folder.write_text("junit.xml", junit(judged, report))
 
 
-def _name_witnesses(path: Path, report: dict[str, Any]) -> None:
-    """Give the rows that lead the largest groups the caller's ids."""
+def _name_witnesses(path: Path, report: dict[str, Any], far: Mapping[int, Mapping[str, Any]]) -> None:
+    """Give the rows that lead the largest groups the caller's ids; those from outside have no number and a place."""
     import polars as pl
 
     leaders = [row for stage in report["stages"].values() for row in stage.get("groups", {}).get("largest", ())]
@@ -315,3 +340,6 @@ def _name_witnesses(path: Path, report: dict[str, Any]) -> None:
         ids = dict(found.iter_rows())
     for row in leaders:
         row["witness_id"] = ids.get(row["witness_row"])
+        if row["witness_row"] in far:
+            known = far[row["witness_row"]]
+            row |= {"witness_row": None, "witness_id": known["id"], "witness_source": known["source"]}

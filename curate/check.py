@@ -135,14 +135,15 @@ class GroupCheck(Check):
     """A check that compares rows with each other, in shards that hold whole groups.
 
     1. `keys`: one or more 64-bit keys a row; rows that share no key are never compared.
-    2. `match`: in one shard (all rows of some keys), the pairs worth a look.
-    3. `features`, `verify` (only where `verifies` is true): a second, sparse read of the rows in
-       pairs, then the exact similarity of each pair.
+    2. `match`: in one shard (all rows of some keys), the pairs that are copies; or, where `verifies` is true,
+       the rows worth a look with the keys that link them.
+    3. `features`, `verify` (only where `verifies` is true): a second, sparse read of the linked rows, then the
+       pairs whose exact similarity suffices, from whole groups: all rows that hang together by links.
     4. `settle`: from the pairs, the columns of the rows that have something to say.
     """
 
     verifies: ClassVar[bool] = False
-    """true: `match` yields candidates, and `features` and `verify` prove them"""
+    """true: `match` yields links, and `features` and `verify` make proven pairs of them"""
 
     def keys_per_row(self) -> int:
         """About how many key rows a row gets: the plan sizes the shards by it."""
@@ -154,18 +155,49 @@ class GroupCheck(Check):
 
     @abstractmethod
     def match(self, shard: pa.Table) -> pa.Table:
-        """Pairs as columns `row` and `other` (row ids), plus carried columns, of `keys` rows with `row` made a row id."""
+        """From `keys` rows with `row` made a row id: pairs as columns `row` and `other` (row ids), plus what `settle` needs.
+
+        Where `verifies` is true instead links, as columns `row` and `key`, sorted by key: rows of equal keys are linked.
+        """
 
     def features(self, rows: Rows) -> pa.Table:
-        """One feature row a row: what `verify` and `settle` need to know of it."""
+        """One feature row a row: what `verify` needs to know of it."""
         raise NotImplementedError(f"{self.name} does not verify")
 
-    def verify(self, pairs: pa.Table, features: pa.Table) -> pa.Table:
-        """The proven pairs with their exact `similarity`; `features` holds every row the pairs name."""
+    def verify(self, links: pa.Table, features: pa.Table) -> tuple[pa.Table, Mapping[str, float]]:
+        """The proven pairs of whole groups, as `match` makes them else, and what was counted on the way.
+
+        `features` holds every linked row, in any order, and says of each whether it is from `outside`. Counts of
+        different groups are added up.
+        """
         raise NotImplementedError(f"{self.name} does not verify")
+
+    def references(self) -> tuple[str, ...]:
+        """Sources, or runs, whose rows are compared with too: they can be a witness and are never rejected."""
+        return ()
+
+    def index_folder(self) -> str | None:
+        """The folder of an index of rows accepted before, which are compared with too; the run's kept rows are added to it."""
+        return None
+
+    def index_identity(self) -> dict[str, Any]:
+        """What keys and features in an index must have been made with."""
+        return self.identity()
+
+    def most_of_a_key(self) -> int:
+        """Rows of an index with a key in common that a row is compared with."""
+        return 64
+
+    def entries(self, rows: Rows) -> pa.Table:
+        """What an index keeps: `row` (index into `rows`), `id`, `content` (uint64), `keys` and `shingles` (lists of uint64)."""
+        raise NotImplementedError(f"{self.name} keeps no index")
+
+    def summary(self, counts: Mapping[str, float]) -> dict[str, Any]:
+        """The evidence for the report, from the counts of all groups."""
+        return dict(counts)
 
     @abstractmethod
-    def settle(self, pairs: pa.Table, features: pa.Table | None) -> pa.Table:
+    def settle(self, pairs: pa.Table) -> pa.Table:
         """A `row` column (row ids, each once) and the declared columns; rows left out get `unsettled`."""
 
     @abstractmethod

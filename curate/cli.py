@@ -251,6 +251,25 @@ def diff(
 
 
 @app.command()
+def index(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder of an index of accepted rows.")],
+    delete: Annotated[
+        Path | None, typer.Option("--delete", metavar="FILE-OF-IDS", help="Forget the rows with these ids, an id a line.")
+    ] = None,
+    compact: Annotated[
+        bool, typer.Option("--compact", help="Write it as one segment; deleted rows leave the disk only then.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Say what an index of accepted rows holds; delete ids from it, or compact it."""
+    from curate import api
+    from curate.render import explain
+
+    found = api.index(folder, delete=delete, compact=compact)
+    _show(explain.facts(found), found, as_json)
+
+
+@app.command()
 def checks(
     name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="One check, with its parameters.")] = None,
     as_json: Json = False,

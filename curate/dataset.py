@@ -22,6 +22,10 @@ from curate.parameters import parameters
 
 MEMORY_NAME = "<memory>"
 """what data that came from no file is called in the ledger"""
+OUTSIDE = 1 << 62
+"""row ids from here on name rows from outside the input, stage by stage: `outside_row` makes them"""
+OUTSIDE_ROWS = 1 << 44
+"""as many rows from outside a stage may meet"""
 RowIds = npt.NDArray[np.uint64]
 
 

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 import numpy.typing as npt
 
-from curate.shingles import SPACELESS as SPACELESS_CLASS
+from curate.letters import SPACELESS as SPACELESS_CLASS
 
 SPACE, LETTER, LOWER, UPPER, PREFIX, SUFFIX, BEFORE_DOT, SYMBOL, QUOTE, CURRENCY = (1 << bit for bit in range(10))
 ALPHABETIC, MARK, PUNCTUATION, SENTENCE_END, SPACELESS, TERMINAL, WORD = (1 << bit for bit in range(10, 17))

@@ -18,7 +18,7 @@ from curate.engines.base import Engine
 from curate.errors import InputError, InvariantError
 from curate.hashing import identity_sum, key_of
 from curate.intake import Intake
-from curate.meter import Bill, add_bills
+from curate.meter import Bill, add_bills, add_counts
 from curate.pipeline import Pipeline
 from curate.plan import Pass, passes
 from curate.progress import Progress
@@ -26,8 +26,18 @@ from curate.rundir import RunDir
 from curate.sink import json_lines
 from curate.steps.base import Job, Task
 from curate.steps.fit import make_fit, make_samples
-from curate.steps.group import group_check, make_candidates, make_features, make_matches, make_settle, make_verifies
+from curate.steps.group import Match, group_check, make_features, make_groups, make_matches, make_verifies
 from curate.steps.judge import make_judge, make_spreads, resolve_limits
+from curate.steps.outside import (
+    IndexKeys,
+    Outside,
+    accept,
+    make_accepted,
+    make_index_features,
+    make_index_keys,
+    make_named,
+    make_outside_keys,
+)
 from curate.steps.sample import Choose, make_choose
 from curate.steps.scan import make_scan
 from curate.steps.unreadable import unreadable
@@ -56,6 +66,8 @@ class Outcome:
     states: list[PartState]
     writes: list[Write]
     choose: Choose
+    outside: tuple[str, ...]
+    """where what is known of witnesses from outside is stored"""
     facts: list[Facts]
     bill: Bill
     details: dict[str, dict[str, Any]]
@@ -74,6 +86,10 @@ class Runner:
         self.details: dict[str, dict[str, Any]] = {}
         self.limits: dict[int, tuple[float, ...]] = {}
         self.used: set[str] = set()
+        self.outside: dict[int, Outside] = {}
+        """by stage, what it compares with from outside the input"""
+        self.known: dict[int, str] = {}
+        """by stage, where the names of the rows of its index are stored"""
         self.tasks = self.reused = 0
 
     def run(self, step: str, tasks: Sequence[Task]) -> list[Facts]:
@@ -132,8 +148,8 @@ def write(runner: Runner, out: RunDir, taken: Intake, states: list[PartState], u
     """Write and publish the data files, unless exactly these are in place; the proof comes before the publish."""
     job, parts = runner.job, taken.dataset.parts
     fates = [_known(state.fates) for state in states]
-    has_links = job.roles.id is not None and any(stage.link for stage in job.stages)
-    ids = _witness_ids(runner, parts, fates) if has_links else None
+    has_links = any(stage.link for stage in job.stages)
+    ids, outside = _witness_ids(runner, parts, fates) if has_links else (None, ())
     choose = make_choose(job, parts, fates)
     runner.run("samples", [choose])
     tasks = [make_write(job, state.part, out.path, _known(state.fates), state.columns, ids, choose.key) for state in states]
@@ -156,19 +172,53 @@ def write(runner: Runner, out: RunDir, taken: Intake, states: list[PartState], u
     bills = add_bills(iter([*taken.bills, *runner.bills]))
     busy = sum(costs.get("wall_s", 0.0) for costs in bills.values())
     return Outcome(
-        taken.dataset, job, states, tasks, choose, facts, bills, runner.details, runner.limits, busy, runner.tasks, runner.reused
+        taken.dataset,
+        job,
+        states,
+        tasks,
+        choose,
+        outside,
+        facts,
+        bills,
+        runner.details,
+        runner.limits,
+        busy,
+        runner.tasks,
+        runner.reused,
     )
 
 
-def _witness_ids(runner: Runner, parts: Sequence[Part], fates: Sequence[str]) -> str:
-    """Where the callers' ids of all witnesses are stored."""
+def remember(runner: Runner, states: Sequence[PartState]) -> None:
+    """Add the kept rows to the indexes of the stages that keep one."""
+    job, parts = runner.job, [state.part for state in states]
+    fates = [_known(state.fates) for state in states]
+    for index, outside in runner.outside.items():
+        if outside.index is None:
+            continue
+        made = make_accepted(job, index, parts, fates)
+        runner.run(f"{job.stages[index].name}: index", made)
+        identity = job.stages[index].check.identity()
+        accept(job, index, outside, key_of([identity, [[state.part.key, state.seen] for state in states]]), made)
+
+
+def _witness_ids(runner: Runner, parts: Sequence[Part], fates: Sequence[str]) -> tuple[str, tuple[str, ...]]:
+    """Where the callers' ids of all witnesses are stored, and where what is known of those from outside is."""
+    job = runner.job
     witnesses = make_witnesses(parts, fates)
     runner.run("witnesses", [witnesses])
-    ids = make_ids(runner.job, parts, witnesses)
+    ids = make_ids(job, parts, witnesses) if job.roles.id is not None else []
     runner.run("witness ids", ids)
-    joined = make_witness_ids(ids)
+    rows = sum(part.rows for part in parts)
+    named = [
+        task
+        for stage, outside in runner.outside.items()
+        for task in make_named(job, stage, outside, witnesses.key, len(parts), rows)
+    ]
+    runner.run("witness ids", named)
+    outside = (*(task.key for task in named), *runner.known.values())
+    joined = make_witness_ids(ids, outside)
     runner.run("witness ids", [joined])
-    return joined.key
+    return joined.key, outside
 
 
 def _is_published(runner: Runner, out: RunDir, key: str, tasks: Sequence[Write]) -> bool:
@@ -235,7 +285,14 @@ def _group(runner: Runner, index: int, keys: Mapping[Part, str], states: list[Pa
     """Match, verify and settle one group stage, and spread its columns over the parts."""
     job, name = runner.job, runner.job.stages[index].name
     parts = [state.part for state in states]
-    matches = make_matches(job, index, [keys[part] for part in parts], [part.first_row for part in parts])
+    outside = runner.outside.get(index, Outside())
+    own = [keys[part] for part in parts]
+    foreign = make_outside_keys(job, index, outside)
+    runner.run(f"{name}: read what it compares with", foreign)
+    all_keys = own + [task.key for task in foreign]
+    looked_up = _look_up(runner, index, outside, own, parts)
+    all_keys += [looked_up[0].key] if looked_up else []
+    matches = make_matches(job, index, all_keys, [part.first_row for part in parts])
     found = runner.run(f"{name}: match", matches)
     detail: dict[str, Any] = {
         "pairs": sum(fact["pairs"] for fact in found),
@@ -244,22 +301,55 @@ def _group(runner: Runner, index: int, keys: Mapping[Part, str], states: list[Pa
     }
     settled = [task.key for task in matches]
     if group_check(job.stages[index]).verifies:
-        candidates = make_candidates(index, matches)
-        merged = runner.run(f"{name}: candidates", [candidates])[0]
-        features = make_features(job, index, parts, candidates.key)
-        runner.run(f"{name}: features", features)
-        verifies = make_verifies(index, candidates.key, merged["chunks"], features)
-        proven = runner.run(f"{name}: verify", verifies)
-        settle = make_settle(index, verifies, features)
-        runner.run(f"{name}: settle", [settle])
-        settled = [settle.key]
-        detail |= {"candidates": merged["candidates"], "verified_pairs": sum(fact["proven"] for fact in proven)}
+        settled, more = _verify(runner, index, matches, parts, looked_up)
+        detail |= more
     runner.details[name] = detail
     spreads = make_spreads(job, index, keys, settled)
     runner.run(f"{name}: columns", spreads)
     for state, task in zip(states, spreads, strict=True):
         state.columns.append(task.key)
     _judge(runner, index, states)
+
+
+def _look_up(
+    runner: Runner, index: int, outside: Outside, keys: Sequence[str], parts: Sequence[Part]
+) -> tuple[IndexKeys, int] | None:
+    """The rows of a stage's index that share a key with the input, and how many they are."""
+    if outside.index is None:
+        return None
+    first = sum(part.rows for part in (*parts, *outside.parts))
+    task = make_index_keys(runner.job, index, outside, keys, first)
+    return task, runner.run(f"{runner.job.stages[index].name}: look up", [task])[0]["entries"]
+
+
+def _verify(
+    runner: Runner, index: int, matches: Sequence[Match], parts: Sequence[Part], looked_up: tuple[IndexKeys, int] | None
+) -> tuple[list[str], dict[str, Any]]:
+    """Group the linked rows, read them again, and settle each batch: where the columns are stored, and the evidence."""
+    job, name, outside = runner.job, runner.job.stages[index].name, runner.outside.get(index, Outside())
+    spans = [(part.first_row, part.rows, part.text_bytes) for part in (*parts, *outside.parts)]
+    rows = sum(part.rows for part in parts)
+    spans += [(looked_up[0].first_row, looked_up[1], 0)] if looked_up else []
+    groups = make_groups(index, matches, spans)
+    joined = runner.run(f"{name}: groups", [groups])[0]
+    batches = joined["batches"]
+    features: list[Task] = [*make_features(job, index, parts, groups.key, batches)]
+    features += make_features(job, index, outside.parts, groups.key, batches, outside=True)
+    if looked_up:
+        features.append(make_index_features(index, looked_up[0], groups.key, len(spans) - 1, rows, batches))
+        runner.known[index] = features[-1].key
+    runner.run(f"{name}: features", features)
+    starts = [*(part.first_row for part in parts), rows]
+    verifies = make_verifies(index, groups, batches, [task.key for task in features], starts)
+    proven = runner.run(f"{name}: verify", verifies)
+    evidence = group_check(job.stages[index]).summary(add_counts(fact["counts"] for fact in proven))
+    verified = sum(fact["proven"] for fact in proven)
+    return [task.key for task in verifies], {
+        "linked_rows": joined["rows"],
+        "batches": batches,
+        "verified_pairs": verified,
+        **evidence,
+    }
 
 
 def _judge(runner: Runner, index: int, states: list[PartState]) -> None:

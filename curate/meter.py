@@ -12,7 +12,7 @@ import os
 import resource
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -71,6 +71,15 @@ def add_bills(bills: Iterator[Bill]) -> Bill:
                 is_peak = name == "peak_memory_bytes"
                 out[step][name] = max(out[step][name], amount) if is_peak else out[step][name] + amount
     return {name: dict(costs) for name, costs in out.items()}
+
+
+def add_counts(counts: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    """The sum of counts, name by name."""
+    out: dict[str, float] = defaultdict(float)
+    for one in counts:
+        for name, amount in one.items():
+            out[name] += amount
+    return dict(out)
 
 
 def peak_memory() -> int:

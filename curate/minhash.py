@@ -12,23 +12,32 @@ hashes: residues of a machine word, so no product overflows into another answer.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from curate.hashing import mix64
 
-U32s = npt.NDArray[np.uint32]
-U64s = npt.NDArray[np.uint64]
-
-VERSION = 1
-"""of permutations and band keys: keys of another version never meet"""
+VERSION = 2
+"""of tokens, shingles, permutations and band keys: what another version made is never compared"""
 PERMUTATIONS = 128
 """minima a text may cost, unless the similarity is too low for so few"""
+BY_SCRIPT, WHOLE_WORDS, CHARACTERS = 0, 1, 2
+"""tokens are words, and characters in scripts without spaces; words in every script; characters"""
 DETECTION = 0.999
 """the least chance that a pair exactly at the limit becomes a candidate, where we choose"""
-BLOCK = 1 << 16
-"""shingles permuted at once, so that a long text needs no more memory than a short one"""
+
+
+class Signing(NamedTuple):
+    """How texts are signed: the kind of tokens, the weight of each place in a shingle, permutations, bands and rows."""
+
+    mode: int
+    places: npt.NDArray[np.uint64]
+    factors: npt.NDArray[np.uint32]
+    shifts: npt.NDArray[np.uint32]
+    bands: int
+    rows: int
 
 
 def choose_bands(similarity: float, bands: int | None = None, rows: int | None = None) -> tuple[int, int]:
@@ -49,38 +58,14 @@ def detection(similarity: float, bands: int, rows: int) -> float:
     return 1.0 - (1.0 - similarity**rows) ** bands
 
 
-def minima(hashes: U64s, bounds: npt.NDArray[np.int64], count: int) -> U32s:
-    """The signature of each set (n sets, none empty -> n x count), from hashes laid end to end."""
-    numbers = (hashes >> np.uint64(32)).astype(np.uint32)
-    factors, shifts = _permutations(count)
-    least = np.full((count, len(bounds) - 1), 0xFFFFFFFF, np.uint32)
-    for low in range(0, len(numbers), BLOCK):
-        block = numbers[low : low + BLOCK]
-        first = int(np.searchsorted(bounds, low, side="right")) - 1
-        last = int(np.searchsorted(bounds, low + len(block), side="left"))
-        starts = np.maximum(bounds[first:last] - low, 0)
-        for index in range(count):
-            mapped = block * factors[index]
-            mapped += shifts[index]
-            slot = least[index, first:last]
-            np.minimum(slot, np.minimum.reduceat(mapped, starts), out=slot)
-    return np.ascontiguousarray(least.T)
-
-
-def band_keys(signatures: U32s, bands: int, rows: int) -> U64s:
-    """One 64-bit key a band (n x bands): a hash of the band's number and its minima, in order."""
-    folded = signatures[:, : bands * rows].reshape(len(signatures), bands, rows).astype(np.uint64)
-    keys = np.broadcast_to(mix64(np.arange(bands, dtype=np.uint64), seed=VERSION), folded.shape[:2])
-    for row in range(rows):
-        keys = mix64(keys ^ folded[:, :, row])
-    return keys
+def signing(bands: int, rows: int, size: int, mode: int) -> Signing:
+    """How texts are signed by so many bands of so many minima, over shingles of `size` tokens."""
+    drawn = mix64(np.arange(bands * rows, dtype=np.uint64), seed=VERSION + 1000)
+    factors = (drawn >> np.uint64(32)).astype(np.uint32) | np.uint32(1)
+    places = mix64(np.arange(size, dtype=np.uint64), seed=VERSION) | np.uint64(1)
+    return Signing(mode, places, factors, drawn.astype(np.uint32), bands, rows)
 
 
 def _bands_needed(similarity: float, rows: int) -> int:
     hit = similarity**rows
     return 1 if hit >= DETECTION else math.ceil(math.log(1.0 - DETECTION) / math.log1p(-hit))
-
-
-def _permutations(count: int) -> tuple[U32s, U32s]:
-    drawn = mix64(np.arange(count, dtype=np.uint64), seed=VERSION + 1000)
-    return (drawn >> np.uint64(32)).astype(np.uint32) | np.uint32(1), drawn.astype(np.uint32)

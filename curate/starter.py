@@ -22,7 +22,7 @@ USEFUL: Mapping[str, tuple[str, ...]] = {
     "language": ("allowed", "min_confidence"),
     "pii": ("kinds",),
     "exact_dup": ("of", "normalise", "prefer"),
-    "near_dup": ("similarity", "prefer", "shingle"),
+    "near_dup": ("similarity", "prefer"),
 }
 """the parameters somebody is likely to change, where the check has them"""
 EXAMPLES: Mapping[tuple[str, str], Any] = {("language", "allowed"): ["en"]}

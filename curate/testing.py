@@ -216,14 +216,12 @@ def _settled(check: GroupCheck, columns: tuple[Column, ...], pieces: list[Rows],
     home = keyed.column("key").to_numpy() % np.uint64(shards)
     pairs = [check.match(keyed.filter(pa.array(home == shard))) for shard in range(shards)]
     if check.verifies:
-        together = pa.concat_tables(pairs)
-        named = pa.array(np.unique(np.concatenate([together.column(name).to_numpy() for name in ("row", "other")])))
+        links = pa.concat_tables(pairs)
+        named = pa.array(links.column("row").unique(), pa.uint64())
         features = pa.concat_tables([_with_ids(check.features(piece), piece) for piece in pieces])
         features = features.filter(pc.is_in(features.column("row"), value_set=named))
-        proven = pa.concat_tables([check.verify(some, features) for some in pairs])
-        settled = [check.settle(proven, features)]
-    else:
-        settled = [check.settle(some, None) for some in pairs]
+        pairs = [check.verify(links, features)[0]]
+    settled = [check.settle(some) for some in pairs]
     found = pa.concat_tables([table.select(["row", *(column.name for column in columns)]) for table in settled])
     rest = np.setdiff1d(keyed.column("row").to_numpy(), found.column("row").to_numpy())
     alone = {c.name: pa.array([check.unsettled()[c.name]] * len(rest), c.type) for c in columns}

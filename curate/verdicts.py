@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from curate.dataset import RowIds
+from curate.dataset import OUTSIDE, RowIds
 from curate.errors import InvariantError
 from curate.hashing import identity_sum
 from curate.policy import Decision
@@ -35,6 +35,7 @@ SCHEMA = pa.schema(
         ("limit", pa.float64()),
         ("witness_row", pa.uint64()),
         ("witness_id", pa.string()),
+        ("witness_source", pa.string()),
     ]
 )
 """The columns of `verdicts/`: a contract other tools are built on."""
@@ -49,6 +50,7 @@ REASONS = pa.schema(
         ("curate_limit", pa.float64()),
         ("curate_witness_row", pa.uint64()),
         ("curate_witness_id", pa.string()),
+        ("curate_witness_source", pa.string()),
     ]
 )
 """What `rejected/` adds to the input's columns."""
@@ -163,8 +165,13 @@ class Verdicts:
             "limit": pa.array(fates.limit, mask=out | np.isnan(fates.limit)),
         }
 
-    def to_table(self, source_file: str, first_source_row: int, ids: pa.Array, witness_ids: pa.Array) -> pa.Table:
-        """The rows of `verdicts/` in `SCHEMA`; `ids` and `witness_ids` are one string a row, null for none."""
+    def witness_rows(self) -> pa.Array:
+        """The witness of each row by number; null for none, and for one from outside the input."""
+        witness = self.fates.witness
+        return pa.array(witness.astype(np.uint64), mask=(witness < 0) | (witness >= OUTSIDE))
+
+    def to_table(self, source_file: str, first_source_row: int, ids: pa.Array, witnesses: tuple[pa.Array, pa.Array]) -> pa.Table:
+        """The rows of `verdicts/` in `SCHEMA`; `ids`, and of `witnesses` the ids and the places outside, are one string a row."""
         rows = len(self.row_ids)
         verdict = np.where(self.fates.stage >= 0, 1, np.where(self.fates.readable, 0, 2))
         source_row = np.arange(first_source_row, first_source_row + rows, dtype=np.uint64)
@@ -175,8 +182,9 @@ class Verdicts:
             "id": ids,
             "verdict": _names_at(verdict, ["kept", "rejected", "quarantined"], np.zeros(rows, bool)),
             **self.reason_columns(),
-            "witness_row": pa.array(self.fates.witness.astype(np.uint64), mask=self.fates.witness < 0),
-            "witness_id": witness_ids,
+            "witness_row": self.witness_rows(),
+            "witness_id": witnesses[0],
+            "witness_source": witnesses[1],
         }
         return pa.table([columns[name] for name in SCHEMA.names], schema=SCHEMA)
 

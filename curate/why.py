@@ -39,6 +39,8 @@ def why(run: str | Path, row_or_id: str | int) -> dict[str, Any]:
     if verdict["witness_row"] is not None:
         other = _verdict(path, manifest, verdict["witness_row"])
         out["witness"] = {**other, "row": _own(_cells(path, manifest, other))}
+    elif verdict["witness_source"] is not None:
+        out["witness"] = {"row_id": None, "id": verdict["witness_id"], "source": verdict["witness_source"], "row": None}
     return out
 
 

@@ -15,7 +15,7 @@ GIVEN += [
     ("exact_dup", {"prefer": ["longest", {"lowest": "width"}], "empty": "match"}),
     ("exact_dup", {"of": ["label", "width"], "normalise": False, "prefer": {"order": ["test", "train"], "of": "part"}}),
     ("near_dup", {"similarity": 0.5, "prefer": [{"highest": "width"}, {"newest": "name"}]}),
-    ("near_dup", {"similarity": 0.1, "shingle": 1, "max_bucket_rows": 2}),
+    ("near_dup", {"similarity": 0.1, "words": 1, "max_bucket_rows": 2}),
     ("language", {"allowed": ["en", "jpn", "Thai"], "min_confidence": 0.1, "sample_bytes": 96}),
 ]
 

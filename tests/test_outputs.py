@@ -232,7 +232,7 @@ def test_values_json_does_not_know_are_written_as_text(typed: tuple[pa.Table, Pa
 # ---- the ledger ---------------------------------------------------------------------------------
 
 
-def test_rejected_is_the_input_and_eight_columns_of_reasons(typed: tuple[pa.Table, Path]) -> None:
+def test_rejected_is_the_input_and_nine_columns_of_reasons(typed: tuple[pa.Table, Path]) -> None:
     table, run = typed
 
     rejected = _tables(run, "rejected")
@@ -241,6 +241,7 @@ def test_rejected_is_the_input_and_eight_columns_of_reasons(typed: tuple[pa.Tabl
         "curate_stage": pa.string(), "curate_check": pa.string(), "curate_column": pa.string(), "curate_rule": pa.string(),
         "curate_value": pa.float64(), "curate_limit": pa.float64(), "curate_witness_row": pa.uint64(),
         "curate_witness_id": pa.string(),
+        "curate_witness_source": pa.string(),
     }  # fmt: skip
     assert rejected.schema.equals(
         pa.schema([*table.schema, *reasons.items()], metadata=table.schema.metadata), check_metadata=True
@@ -251,6 +252,7 @@ def test_rejected_is_the_input_and_eight_columns_of_reasons(typed: tuple[pa.Tabl
     assert copy == {
         "curate_stage": "exact_dup", "curate_check": "exact_dup", "curate_column": "is_copy", "curate_rule": "is_true",
         "curate_value": 1.0, "curate_limit": 1.0, "curate_witness_row": 0, "curate_witness_id": "r0",
+        "curate_witness_source": None,
     } | {key: copy[key] for key in ("curate_value", "curate_limit")}  # fmt: skip
 
 
@@ -263,7 +265,7 @@ def test_verdicts_and_scores_have_one_row_an_input_row_in_the_agreed_columns(typ
     assert list(zip(ledger.schema.names, ledger.schema.types, strict=True)) == [
         ("row_id", number), ("source_file", text), ("source_row", number), ("id", text), ("verdict", text), ("stage", text),
         ("check", text), ("column", text), ("rule", text), ("value", pa.float64()), ("limit", pa.float64()),
-        ("witness_row", number), ("witness_id", text),
+        ("witness_row", number), ("witness_id", text), ("witness_source", text),
     ]  # fmt: skip
     assert ledger.column("row_id").to_pylist() == list(range(ROWS)) == columns.column("row_id").to_pylist()
     assert ledger.column("source_row").to_pylist() == list(range(ROWS))
@@ -338,7 +340,7 @@ def test_a_run_that_keeps_or_rejects_nothing_still_has_every_folder_with_a_schem
 
     assert pl.read_parquet(nothing.kept).columns == ["id", "text"]
     assert pl.read_parquet(nothing.kept).height == 0
-    assert len(pl.read_parquet(everything.path / "rejected").columns) == 10
+    assert len(pl.read_parquet(everything.path / "rejected").columns) == 11
     for folder in ("kept", "rejected", "verdicts", "scores"):
         assert pl.read_parquet(empty.path / folder).height == 0
 

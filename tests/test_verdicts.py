@@ -52,7 +52,7 @@ def test_a_whole_ledger_counts_and_names_its_rows() -> None:
 def test_the_table_has_one_row_a_row_in_the_promised_columns() -> None:
     text = pa.nulls(6, pa.string())
 
-    table = ledger(fates()).to_table("a.parquet", 100, text, text)
+    table = ledger(fates()).to_table("a.parquet", 100, text, (text, text))
 
     assert table.schema == SCHEMA
     assert table.column("verdict").to_pylist() == ["kept", "rejected", "kept", "quarantined", "rejected", "kept"]
@@ -60,7 +60,7 @@ def test_the_table_has_one_row_a_row_in_the_promised_columns() -> None:
         {
             "row_id": 11, "source_file": "a.parquet", "source_row": 101, "id": None, "verdict": "rejected", "stage": "second",
             "check": "check_b", "column": "c", "rule": "is_true", "value": 0.9, "limit": 0.8, "witness_row": 10,
-            "witness_id": None,
+            "witness_id": None, "witness_source": None,
         }
     ]  # fmt: skip
     assert (

@@ -195,7 +195,7 @@ class SameValue(GroupCheck):
         first = row[first_of_run(starts)]
         return pa.table({"row": row[~starts], "other": first[~starts]})
 
-    def settle(self, pairs: pa.Table, features: pa.Table | None) -> pa.Table:
+    def settle(self, pairs: pa.Table) -> pa.Table:
         return pa.table({"row": pairs.column("row"), "same": [True] * pairs.num_rows, "same_as": pairs.column("other")})
 
 

@@ -112,7 +112,7 @@ class ExactDup(GroupCheck):
         keeper = order[first_of_run(starts)]
         return pa.table({"row": row[order[~starts]], "other": row[keeper[~starts]]})
 
-    def settle(self, pairs: pa.Table, features: pa.Table | None) -> pa.Table:
+    def settle(self, pairs: pa.Table) -> pa.Table:
         """Copies point to the row that stays; both know the size of their group."""
         copies, first = np.unique(pairs.column("row").to_numpy(), return_index=True)
         kept_by_copy = pairs.column("other").to_numpy()[first]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -12,18 +12,21 @@ from pydantic import Field
 
 from curate import minhash
 from curate.check import Column, GroupCheck, parameters
-from curate.dataset import Roles, Rows
-from curate.groups import first_of_run, run_lengths, run_starts, with_company
+from curate.dataset import Names, Roles, Rows
+from curate.errors import RequestError
+from curate.groups import run_lengths, run_starts
+from curate.hashing import mix64
 from curate.policy import AtLeast, Rule
 from curate.prefer import Prefer, best_first, columns_needed, preference_columns
-from curate.shingles import Shingles, shingle
 
 U64s = npt.NDArray[np.uint64]
-Floats = npt.NDArray[np.float64]
-Places = npt.NDArray[np.int64]
+Int64s = npt.NDArray[np.int64]
 
-NEIGHBOURS = 8
-"""rows a row of a full bucket is also compared with: those beside it by the next band's key"""
+WORDS_IN_SHINGLE = 5
+SAMPLE_ROWS = 16
+"""rows that share a sampled shingle which are compared for the estimate; a shingle of more rows says nothing"""
+STEPS = 20
+"""steps of similarity from 0 to 1 by which pairs are counted"""
 
 
 @parameters
@@ -38,15 +41,14 @@ class NearDup(GroupCheck):
     its similarity to a row already kept reaches the limit. The kept row named is the most similar
     of these, the most preferred among equals. So in a chain A~B~C where A and C differ, only B goes.
 
-    *Texts*: words after NFC and case folding, characters in scripts without spaces, in runs of
-    `shingle`; a shorter text is one run of all its words, so it has only exact partners. Several
-    text columns are read as one, a line each.
+    *Texts*: words after NFC and case folding, characters in scripts without spaces, in runs of five;
+    `words: n` reads words in every script, `chars: n` characters. A shorter text is one run of all it has, so it
+    has only exact partners. Several text columns are read as one, a line each.
 
     *Missing*: every column, for a row whose text has no word (null, empty, only punctuation).
 
-    *Cost*: about 20 MB/s a core of English in one pass, about 30 bytes a row and band to match, then a
-    second read of the rows in candidate pairs. No bucket yields pairs beyond
-    `max_bucket_rows + 8` a row, so shared headers cost little; `capped` marks pairs from such a bucket.
+    *Cost*: about 500 MB/s a core of English in one pass, 16 bytes a row and band to match, then a second read of
+    the rows that share a band. A row is compared with at most `max_bucket_rows` others, so shared headers cost little.
 
     *Source*: Broder 1997 (resemblance, minima of permutations); Leskovec, Rajaraman and Ullman, "Mining
     of Massive Datasets", chapter 3 (bands). Unlike them we verify every pair and never merge by chains.
@@ -62,24 +64,49 @@ class NearDup(GroupCheck):
     prefer: Prefer = "first"
     """the row that stays: first, longest, {newest: COLUMN}, {highest: COLUMN}, {lowest: COLUMN},
     {order: [VALUE, ...], of: COLUMN}, or a list of these"""
-    shingle: Annotated[int, Field(ge=1, le=64)] = 5
-    """words in a shingle"""
+    words: Annotated[int, Field(ge=1, le=64)] | None = None
+    """words in a shingle, in every script; without it and `chars`: five words, or characters where a script has no spaces"""
+    chars: Annotated[int, Field(ge=1, le=64)] | None = None
+    """characters in a shingle, with one space between two words, instead of words"""
     bands: Annotated[int, Field(ge=1, le=1024)] | None = None
     """bands of a signature; chosen so that a pair at the limit is found with a chance of at least 0.999 (25 at 0.8)"""
     rows: Annotated[int, Field(ge=1, le=128)] | None = None
     """minima in a band; chosen with the bands (5 at 0.8)"""
     max_bucket_rows: Annotated[int, Field(ge=2, le=4096)] = 64
-    """rows with a band in common that are all compared with each other; in a larger bucket each
-    row meets only so many of the most preferred, and its neighbours"""
+    """kept rows with a band in common that a row is compared with; of more, those that share most bands with it"""
+
+    against: Names = ()
+    """files, or the folder of a run (its kept rows): a row that is nearly one of theirs is removed, and theirs stay"""
+    index: str | None = None
+    """the folder of an index: rows accepted by earlier runs are compared with, and this run's kept rows are added"""
 
     name: ClassVar[str] = "near_dup"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     sees_nulls: ClassVar[bool] = True
     verifies: ClassVar[bool] = True
 
+    def __post_init__(self) -> None:
+        if self.words is not None and self.chars is not None:
+            raise ValueError("a shingle is of words or of characters: give one of `words` and `chars`")
+
     def needs(self, roles: Roles, schema: pa.Schema) -> tuple[str, ...]:
-        """The text columns and those the preference reads."""
-        return tuple(dict.fromkeys((*super().needs(roles, schema), *columns_needed(self.prefer, schema))))
+        """The text columns, those the preference reads, and the id where rows from outside must be told from these."""
+        if self.index is not None and roles.id is None:
+            raise RequestError(
+                "`near_dup` keeps an index, and no column has the role `id`: a row could not be told from its copy of last night",
+                place="roles",
+                hint="add `roles: {id: COLUMN}`; the columns are " + ", ".join(schema.names),
+            )
+        own = (roles.id,) if roles.id is not None and (self.against or self.index) else ()
+        return tuple(dict.fromkeys((*super().needs(roles, schema), *columns_needed(self.prefer, schema), *own)))
+
+    def identity(self) -> dict[str, Any]:
+        """As every check's, and the version of the signatures."""
+        return {**super().identity(), "signatures": minhash.VERSION}
+
+    def keys_per_row(self) -> int:
+        """A key a band."""
+        return self.banding()[0]
 
     def columns(self, roles: Roles, schema: pa.Schema) -> tuple[Column, ...]:
         """The similarity to the kept row, that row, the flag and the size of the group."""
@@ -107,208 +134,211 @@ class NearDup(GroupCheck):
         return tuple((step / 20, minhash.detection(step / 20, *self.banding())) for step in range(21))
 
     def keys(self, rows: Rows) -> pa.Table:
-        """One key a band for each text that has words."""
-        bands, deep = self.banding()
-        made = self._shingles(rows)
-        row = np.flatnonzero(np.diff(made.bounds))
-        bounds = np.append(made.bounds[row], made.bounds[-1])
-        keys = minhash.band_keys(minhash.minima(made.hashes, bounds, bands * deep), bands, deep)
-        preferred = preference_columns(rows, self.prefer, rows.roles.text)
-        each = np.repeat(row, bands)
-        return pa.table(
-            {
-                "row": each.astype(np.uint64),
-                "key": keys.ravel(),
-                "band": np.tile(np.arange(bands, dtype=np.uint16), len(row)),
-                "beside": (np.roll(keys, -1, axis=1) >> np.uint64(32)).astype(np.uint32).ravel(),
-                "content": np.repeat(made.content[row], bands),
-                **{name: values.take(pa.array(each)) for name, values in preferred.items()},
-            }
-        )
+        """One even key a band for each text that has words; odd ones for shingles sampled by chance."""
+        from curate.kernels.signatures import sign
+
+        signed = sign(rows.whole_text(), self._signing())
+        row = np.flatnonzero(signed.shingles)
+        each = np.concatenate([np.repeat(row, signed.keys.shape[1]), signed.sampled_rows])
+        keys = np.concatenate([signed.keys[row].ravel(), signed.sampled])
+        return pa.table({"row": each.astype(np.uint64), "key": keys})
 
     def match(self, shard: pa.Table) -> pa.Table:
-        """Candidates: rows that share a bucket, a bounded number for each row; `capped` where the bucket was full.
+        """The rows of every key that more than one row has, and not too many where the key is a sampled shingle."""
+        from curate.kernels.links import perhaps_shared
 
-        Rows with the same words in the same order share every bucket. All but the preferred one
-        are paired with that one, once, and compared with nothing else.
-        """
-        shard = shard.take(pa.array(with_company(shard.column("key").to_numpy())))
-        shard = shard.take(pa.array(best_first(shard, self.prefer)))
-        row, key, content = (shard.column(name).to_numpy() for name in ("row", "key", "content"))
-        order = np.lexsort((content, key))  # stable: the preferred row leads
-        leads = run_starts(key[order], content[order])
-        leader = order[first_of_run(leads)]
-        twin = ~leads & (shard.column("band").to_numpy()[order] == 0)
-        small, full = _bucket_pairs(key, shard.column("beside").to_numpy(), np.sort(order[leads]), self.max_bucket_rows)
-        left = np.concatenate([leader[twin], *(left for left, _ in small), *(left for left, _ in full)])
-        right = np.concatenate([order[twin], *(right for _, right in small), *(right for _, right in full)])
-        capped = np.arange(len(left)) >= len(left) - sum(len(left) for left, _ in full)
-        return _distinct(row[left], row[right], capped)
+        row, key = shard.column("row").to_numpy(), shard.column("key").to_numpy()
+        perhaps = perhaps_shared(key)
+        row, key = row[perhaps], key[perhaps]
+        order = np.lexsort((row, key))
+        row, key = row[order], key[order]
+        once = run_starts(key, row)
+        row, key = row[once], key[once]
+        length = run_lengths(run_starts(key))
+        wanted = (length > 1) & ((key % 2 == 0) | (length <= SAMPLE_ROWS))
+        return pa.table({"row": row[wanted], "key": key[wanted]})
 
     def features(self, rows: Rows) -> pa.Table:
         """The set of shingle hashes of each text, sorted, and its preference."""
-        made = self._shingles(rows)
-        sets = [np.unique(made.hashes[low:high]) for low, high in zip(made.bounds, made.bounds[1:], strict=False)]
-        bounds = np.zeros(len(rows) + 1, np.int64)
-        np.cumsum([len(one) for one in sets], out=bounds[1:])
-        values = np.concatenate([np.empty(0, np.uint64), *sets])
+        from curate.kernels.signatures import shingle_sets
+
+        bounds, values = shingle_sets(rows.whole_text(), self._signing())
         return pa.table(
             {
                 "row": np.arange(len(rows), dtype=np.uint64),
                 "shingles": pa.LargeListArray.from_arrays(pa.array(bounds), pa.array(values)),
                 **preference_columns(rows, self.prefer, rows.roles.text),
+                **(_names(rows, bounds, values) if self.against or self.index else {}),
             }
         )
 
-    def verify(self, pairs: pa.Table, features: pa.Table) -> pa.Table:
-        """The pairs whose exact similarity reaches the limit."""
-        features = features.select(["row", "shingles"]).sort_by("row").combine_chunks()
-        row = features.column("row").to_numpy()
-        lists = features.column("shingles").combine_chunks()
-        bounds, values = lists.offsets.to_numpy(), lists.values.to_numpy()
-        left, right = (np.searchsorted(row, pairs.column(name).to_numpy()) for name in ("row", "other"))
-        size = np.diff(bounds)
-        sizes = np.sort(np.stack([size[left], size[right]]), axis=0)
-        hopeful = np.flatnonzero(sizes[0] >= self.similarity * sizes[1] * (1 - 1e-9))
-        similarity = np.zeros(len(left))
-        for place in hopeful.tolist():
-            a, b = left[place], right[place]
-            similarity[place] = _jaccard(values[bounds[a] : bounds[a + 1]], values[bounds[b] : bounds[b + 1]])
-        return pairs.append_column("similarity", pa.array(similarity)).filter(pa.array(similarity >= self.similarity))
+    def references(self) -> tuple[str, ...]:
+        """What `against` names."""
+        return self.against
 
-    def settle(self, pairs: pa.Table, features: pa.Table | None) -> pa.Table:
-        """The rule of the class, over all proven pairs; `features` needs `row` and the preferred columns.
+    def index_folder(self) -> str | None:
+        """What `index` names."""
+        return self.index
 
-        Texts with equal sets of shingles are settled as one and named one by one, so a text whose
-        twin is a near copy of a kept row is one too, even where no bucket paired it with that row.
-        """
-        assert features is not None, "near_dup settles by preference, which the features hold"
-        row = features.column("row").to_numpy()[best_first(features, self.prefer)]  # rank -> row id
-        left, right = (_ranks(row, pairs.column(name).to_numpy()) for name in ("row", "other"))
-        similarity = pairs.column("similarity").to_numpy()
-        head = _heads(len(row), left[similarity == 1.0], right[similarity == 1.0])
-        witness, value = _witnesses(head[left], head[right], similarity, len(row))
-        places = np.unique(np.concatenate([left, right]))
-        leader = head[places]
-        value, cause = value[leader], witness[leader]  # a twin names its leader where that stays, else what removed it
-        _name_later_witnesses(places, leader, cause, value, (head[left], head[right], similarity), witness)
-        removed = cause != places
-        size = np.bincount(cause[removed], minlength=len(row)) + 1
-        order = np.argsort(row[places])
+    def index_identity(self) -> dict[str, Any]:
+        """The signatures and the kind of shingles; limits and preferences may change from run to run."""
+        bands, deep = self.banding()
+        shingle = (
+            {"words": self.words}
+            if self.words
+            else {"chars": self.chars}
+            if self.chars
+            else {"words by script": WORDS_IN_SHINGLE}
+        )
+        return {"check": self.name, "signatures": minhash.VERSION, "shingle": shingle, "bands": bands, "rows": deep}
+
+    def most_of_a_key(self) -> int:
+        """As of any bucket, and one more, since one of them can be the row itself."""
+        return self.max_bucket_rows + 1
+
+    def entries(self, rows: Rows) -> pa.Table:
+        """The band keys and the shingles of each text that has words."""
+        from curate.kernels.signatures import shingle_sets, sign
+
+        text = rows.whole_text()
+        signed = sign(text, self._signing())
+        bounds, values = shingle_sets(text, self._signing())
+        row = np.flatnonzero(signed.shingles)
+        bands = signed.keys.shape[1]
+        made = {
+            "row": np.arange(len(rows), dtype=np.uint64),
+            **_names(rows, bounds, values),
+            "keys": pa.FixedSizeListArray.from_arrays(pa.array(signed.keys.ravel()), bands).cast(pa.large_list(pa.uint64())),
+            "shingles": pa.LargeListArray.from_arrays(pa.array(bounds), pa.array(values)),
+        }
+        return pa.table(made).take(pa.array(row))
+
+    def verify(self, links: pa.Table, features: pa.Table) -> tuple[pa.Table, Mapping[str, float]]:
+        """Each removed row, the kept row it is most similar to, and how similar; the counts for `summary`."""
+        from curate.kernels.survivors import COMPARED, CUT, FULL, survivors
+
+        features = features.combine_chunks()
+        row, outside = features.column("row").to_numpy(), _flags(features, "outside")
+        alike, samples = _alike(links, features)
+        order = best_first(features, self.prefer)
+        order = np.concatenate([np.sort(order[outside[order]]), order[~outside[order]]])
+        itself = _met_again(features, outside, order)
+        witness, value, counts = survivors(alike, order, outside, itself, self.similarity, self.max_bucket_rows)
+        witness = _named_inside(witness, itself, order)
+        removed = np.flatnonzero(witness >= 0)
+        pairs = {"row": row[removed], "other": row[witness[removed]], "similarity": value[removed]}
+        counted = {"compared": counts[COMPARED], "cut_rows": counts[CUT], "full_buckets": counts[FULL]}
+        return pa.table(pairs), {name: int(count) for name, count in counted.items()} | self._evidence(alike, samples)
+
+    def settle(self, pairs: pa.Table) -> pa.Table:
+        """A removed row names the kept one; both know the size of their group."""
+        copies, kept = pairs.column("row").to_numpy(), pairs.column("other").to_numpy()
+        stay, group, counts = np.unique(kept, return_inverse=True, return_counts=True)
+        row = np.concatenate([copies, stay])
+        order = np.argsort(row)
+        removed = (np.arange(len(row)) < len(copies))[order]
+        similarity = np.concatenate([pairs.column("similarity").to_numpy(), np.zeros(len(stay))])[order]
+        link = np.concatenate([kept, stay])[order]
+        size = np.concatenate([counts[group], counts])[order] + 1.0
         return pa.table(
             {
-                "row": pa.array(row[places][order], pa.uint64()),
-                "similarity": pa.array(value[order], pa.float64(), mask=~removed[order]),
-                "near_copy_of": pa.array(row[cause][order], pa.uint64(), mask=~removed[order]),
-                "is_near_copy": pa.array(removed[order]),
-                "group_size": pa.array(size[cause][order].astype(np.float64)),
+                "row": pa.array(row[order], pa.uint64()),
+                "similarity": pa.array(similarity, pa.float64(), mask=~removed),
+                "near_copy_of": pa.array(link, pa.uint64(), mask=~removed),
+                "is_near_copy": pa.array(removed),
+                "group_size": pa.array(size, pa.float64()),
             }
         )
 
-    def _shingles(self, rows: Rows) -> Shingles:
-        return shingle(_texts(rows), self.shingle)
+    def _signing(self) -> minhash.Signing:
+        size = self.words or self.chars or WORDS_IN_SHINGLE
+        mode = minhash.WHOLE_WORDS if self.words else minhash.CHARACTERS if self.chars else minhash.BY_SCRIPT
+        return minhash.signing(*self.banding(), size, mode)
+
+    def _evidence(self, alike: Any, samples: tuple[Int64s, Int64s]) -> dict[str, float]:
+        """Of pairs met by a sampled shingle, whatever their bands: how many of each similarity, and how many share a band."""
+        from curate.kernels.survivors import similarities
+
+        value, together, _ = similarities(alike, *samples)
+        step = np.minimum((value * STEPS).astype(np.int64), STEPS - 1)
+        counted: dict[str, float] = {}
+        for at in np.unique(step[value >= self.similarity - 0.3]).tolist():
+            counted[f"sampled_{at}"] = int(np.count_nonzero(step == at))
+            counted[f"sampled_found_{at}"] = int(np.count_nonzero(together & (step == at)))
+        above = value >= self.similarity
+        return counted | {"sampled": int(above.sum()), "sampled_found": int((above & together).sum())}
 
 
-def _texts(rows: Rows) -> Iterator[str]:
-    text = rows.whole_text()
-    for start in range(0, len(rows), 256):
-        yield from (cell or "" for cell in text.slice(start, 256).to_pylist())
+def _names(rows: Rows, bounds: Int64s, values: U64s) -> dict[str, pa.Array]:
+    """The id of each row, and a hash of its set of shingles: together they tell a row that is met again."""
+    sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(mix64(values), dtype=np.uint64)])
+    ids = rows.text(rows.roles.id) if rows.roles.id else pa.nulls(len(rows), pa.large_string())
+    return {"id": ids, "content": pa.array(sums[bounds[1:]] - sums[bounds[:-1]])}
 
 
-Pairs = list[tuple[Places, Places]]
+def _flags(table: pa.Table, name: str) -> npt.NDArray[np.bool_]:
+    if name not in table.column_names:
+        return np.zeros(table.num_rows, np.bool_)
+    return np.asarray(table.column(name).to_numpy(zero_copy_only=False), np.bool_)
 
 
-def _bucket_pairs(keys: U64s, beside: npt.NDArray[Any], chosen: Places, limit: int) -> tuple[Pairs, Pairs]:
-    """Pairs of places with a key in common, from buckets of at most `limit` rows, and from fuller ones.
+def _met_again(features: pa.Table, outside: npt.NDArray[np.bool_], order: Int64s) -> Int64s:
+    """For each row of the input the row from outside that it is: of the same id and the same set of shingles; else -1."""
+    itself = np.full(features.num_rows, -1, np.int64)
+    if not outside.any() or "id" not in features.column_names:
+        return itself
+    names = list(zip(features["id"].to_pylist(), features["content"].to_pylist(), strict=True))
+    known = {names[row]: row for row in order[::-1].tolist() if outside[row] and names[row][0] is not None}
+    for row in np.flatnonzero(~outside).tolist():
+        itself[row] = known.get(names[row], -1)
+    return itself
 
-    `chosen` stands best first, and so do the rows of each bucket.
-    """
-    order = chosen[np.argsort(keys[chosen], kind="stable")]
-    starts = run_starts(keys[order])
-    begin, length = first_of_run(starts), run_lengths(starts)
-    depth = np.arange(len(order)) - begin
-    small: Pairs = []
-    full: Pairs = []
-    for anchor in range(limit):
-        behind = np.flatnonzero((depth > anchor) & (length > 1))
-        if not len(behind):
+
+def _named_inside(witness: Int64s, itself: Int64s, order: Int64s) -> Int64s:
+    """Name, for a witness from outside that is also a kept row of the input and preferred to the removed one, that row."""
+    turn = np.empty(len(order), np.int64)
+    turn[order] = np.arange(len(order))
+    here = np.full(len(order), -1, np.int64)
+    again = np.flatnonzero((itself >= 0) & (witness < 0))
+    again = again[np.argsort(-turn[again])]
+    here[itself[again]] = again  # the most preferred is written last
+    removed = np.flatnonzero(witness >= 0)
+    inside = here[witness[removed]]
+    better = (inside >= 0) & (turn[inside] < turn[removed])
+    named = witness.copy()
+    named[removed[better]] = inside[better]
+    return named
+
+
+def _alike(links: pa.Table, features: pa.Table) -> tuple[Any, tuple[Int64s, Int64s]]:
+    """Rows by their place in `features`, with their buckets and sets; and the pairs that share a sampled shingle."""
+    from curate.kernels.survivors import Alike
+
+    row = features.column("row").to_numpy()
+    by_row = np.argsort(row)
+    place = by_row[np.searchsorted(row, links.column("row").to_numpy(), sorter=by_row)]
+    key = links.column("key").to_numpy()
+    band = key % 2 == 0
+    order = np.lexsort((key[band], place[band]))
+    _, bucket = np.unique(key[band], return_inverse=True)
+    starts = np.zeros(len(row) + 1, np.int64)
+    np.cumsum(np.bincount(place, band, len(row)), out=starts[1:])
+    sets = features.column("shingles").combine_chunks()
+    bounds, values = sets.offsets.to_numpy(), sets.values.to_numpy()
+    return Alike(starts, bucket[order], bounds, values), _pairs(place[~band], key[~band])
+
+
+def _pairs(place: Int64s, key: U64s) -> tuple[Int64s, Int64s]:
+    """All pairs of places with equal keys, each once."""
+    order = np.argsort(key, kind="stable")
+    place, key = place[order], key[order]
+    left: list[Int64s] = [np.empty(0, np.int64)]
+    right: list[Int64s] = [np.empty(0, np.int64)]
+    for step in range(1, SAMPLE_ROWS):
+        same = np.flatnonzero(key[step:] == key[:-step])
+        if not len(same):
             break
-        is_full = length[behind] > limit
-        for found, some in ((small, behind[~is_full]), (full, behind[is_full])):
-            found.append((order[begin[some] + anchor], order[some]))
-    crowd = order[length > limit]
-    crowd = crowd[np.lexsort((beside[crowd], keys[crowd]))]
-    for step in range(1, NEIGHBOURS + 1):
-        near = np.flatnonzero(keys[crowd[step:]] == keys[crowd[:-step]])
-        full.append((crowd[near], crowd[near + step]))
-    return small, full
-
-
-def _distinct(left: U64s, right: U64s, capped: npt.NDArray[np.bool_]) -> pa.Table:
-    """Each pair once, the smaller row id first; capped where any bucket it was found in was full."""
-    low, high = np.minimum(left, right), np.maximum(left, right)
-    order = np.lexsort((~capped, high, low))
-    once = order[run_starts(low[order], high[order])]
-    return pa.table({"row": low[once], "other": high[once], "capped": capped[once]})
-
-
-def _jaccard(left: U64s, right: U64s) -> float:
-    both = np.concatenate([left, right])
-    both.sort()
-    common = int(np.count_nonzero(both[1:] == both[:-1]))
-    return common / (len(both) - common)
-
-
-def _ranks(row: U64s, wanted: U64s) -> Places:
-    order = np.argsort(row)
-    return order[np.searchsorted(row, wanted, sorter=order)]
-
-
-def _heads(count: int, left: Places, right: Places) -> Places:
-    """For each rank the best rank with an equal set (similarity 1 is transitive, so this merges no chains)."""
-    head = np.arange(count)
-    while True:
-        least = np.minimum(head[left], head[right])
-        before = head.copy()
-        np.minimum.at(head, left, least)
-        np.minimum.at(head, right, least)
-        head = head[head]
-        if np.array_equal(head, before):
-            return head
-
-
-def _witnesses(left: Places, right: Places, similarity: Floats, count: int) -> tuple[Places, Floats]:
-    """For each rank the kept rank that removes it (itself where it stays), and the similarity of the two.
-
-    Pairs are taken in the order of their worse row, so a row's fate is known before it decides another's.
-    """
-    better, worse = np.minimum(left, right), np.maximum(left, right)
-    order = np.lexsort((better, -similarity, worse))
-    order = order[better[order] != worse[order]]
-    better, worse, similarity = better[order], worse[order], similarity[order]
-    witness, value = list(range(count)), [1.0] * count
-    for low, high, alike in zip(better.tolist(), worse.tolist(), similarity.tolist(), strict=True):
-        if witness[low] == low and witness[high] == high:  # the first kept row met is the most similar one
-            witness[high], value[high] = low, alike
-    return np.array(witness, np.int64), np.array(value)
-
-
-def _name_later_witnesses(
-    places: Places, leader: Places, cause: Places, value: Floats, pairs: tuple[Places, Places, Floats], witness: Places
-) -> None:
-    """Name, for a twin of a removed leader, the kept row that is preferred to the twin alone and more similar.
-
-    Such a row stands between the leader and the twin, so it could not remove the leader. Changes `cause` and `value`.
-    """
-    left, right, similarity = pairs
-    better, worse = np.minimum(left, right), np.maximum(left, right)
-    late = np.flatnonzero((better != worse) & (witness[better] != better) & (witness[worse] == worse))
-    between: dict[int, list[tuple[int, float]]] = {}
-    for place in late[np.argsort(worse[late])].tolist():
-        between.setdefault(int(better[place]), []).append((int(worse[place]), float(similarity[place])))
-    if not between:
-        return
-    for index in np.flatnonzero((leader != places) & (cause != leader)).tolist():
-        for kept, alike in between.get(int(leader[index]), ()):
-            if kept < places[index] and alike > value[index]:
-                cause[index], value[index] = kept, alike
+        left.append(np.minimum(place[same], place[same + step]))
+        right.append(np.maximum(place[same], place[same + step]))
+    pairs = np.unique(np.stack([np.concatenate(left), np.concatenate(right)]), axis=1)
+    return pairs[0], pairs[1]

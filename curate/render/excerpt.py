@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from curate.dataset import OUTSIDE
 from curate.policy import finite_or_none
 
 EXCERPT = 1_200
@@ -21,7 +22,9 @@ def excerpts(row: Mapping[str, Any], rows: Mapping[int, Mapping[str, Any]]) -> d
     start = _first_difference(text, witness) if other else 0
     out = {"row_id": row["row"], "id": own["id"], "value": finite_or_none(row["value"]), **_cut(text, start), "witness": None}
     if other is not None:
-        out["witness"] = {"row_id": row["witness"], "id": other["id"], **_cut(witness, start)}
+        inside = row["witness"] < OUTSIDE
+        place = {"row_id": row["witness"] if inside else None, "source": other.get("source")}
+        out["witness"] = {**place, "id": other["id"], **_cut(witness, start)}
     return out
 
 

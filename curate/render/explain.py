@@ -28,7 +28,7 @@ def why(answer: Mapping[str, Any]) -> RenderableType:
     witness = answer.get("witness")
     row = answer.get("row") or {}
     if witness:
-        other = witness.get("row", witness)
+        other = witness.get("row", witness) or {}
         name = f"witness {_name(witness)}" if "row_id" in witness else "its witness"
         parts += [Text(), _side_by_side(row, other, f"row {_name(answer)}", name)]
     elif row:
@@ -38,7 +38,8 @@ def why(answer: Mapping[str, Any]) -> RenderableType:
 
 def _name(row: Mapping[str, Any]) -> str:
     own = f" ({safe(row['id'], 60)})" if row.get("id") not in (None, "") else ""
-    return f"{number(row.get('row_id'))}{own}"
+    where = safe(row["source"], 200) if row.get("source") else number(row.get("row_id"))
+    return f"{where}{own}"
 
 
 def _head(answer: Mapping[str, Any]) -> Text:

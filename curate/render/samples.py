@@ -49,7 +49,8 @@ def view(sample: Mapping[str, Any], chars: int, rule: str) -> dict[str, Any]:
     }
     if witness is None:
         return {**own, **_cut(sample, min(chars, _ONE_SIDED)), "witness": None}
-    other = {"row": count(witness.get("row_id")), "id": _id(witness), **_cut(witness, chars)}
+    place = count(witness["row_id"]) if witness.get("row_id") is not None else name(witness.get("source") or "", 200)
+    other = {"row": place, "id": _id(witness), **_cut(witness, chars)}
     return {**own, **_cut(sample, chars), "witness": other}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -192,7 +192,7 @@ def _is_valid(column: pa.ChunkedArray) -> bool:
     return True
 
 
-def publish(job: Job, key: str, tables: Sequence[pa.Table], meter: Meter, step: str, **facts: Any) -> None:
+def publish(job: Job, key: str, tables: Iterable[pa.Table], meter: Meter, step: str, **facts: Any) -> None:
     """Publish a task's result with its facts and its bill."""
     with meter.seconds("write", step), job.store.writer(key) as writer:
         for table in tables:

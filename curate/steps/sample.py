@@ -11,7 +11,7 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from curate.dataset import Dataset, Part
+from curate.dataset import OUTSIDE, Dataset, Part
 from curate.hashing import key_of, mix64
 from curate.meter import Meter
 from curate.policy import finite_or_none
@@ -33,7 +33,7 @@ SHOWN = pa.schema([("row", pa.uint64()), ("id", pa.string()), ("text", pa.string
 
 @dataclass(frozen=True)
 class Choose(StoredTask):
-    """The sample of every reason; before it, a segment a part, the rows to show (witnesses too)."""
+    """The sample of every reason; before it, a segment a part and one for what is outside, the rows to show (witnesses too)."""
 
     fates: tuple[str, ...]
     starts: tuple[int, ...]
@@ -46,7 +46,7 @@ class Choose(StoredTask):
         ]
         chosen = _first(pl.concat(found))
         rows = pl.concat([chosen["row"], chosen["witness"].drop_nulls()]).unique().sort()
-        segments = by_part(pa.table({"row": rows.to_arrow()}), self.starts)
+        segments = by_part(pa.table({"row": rows.to_arrow()}), [*self.starts, OUTSIDE])
         publish(job, self.key, [*segments, chosen.drop("order").to_arrow()], meter, "write")
 
 
@@ -75,10 +75,10 @@ def to_show(job: Job, batch: Batch, ids: npt.NDArray[np.uint64], names: pa.Array
 def samples(job: Job, dataset: Dataset, choose: Choose, rows: pa.Table, report: Mapping[str, Any]) -> dict[str, Any]:
     """`samples.json`: by stage, and by reason, rows with an excerpt, and their witnesses.
 
-    `rows` has every row to show once, in `SHOWN`.
+    `rows` has every row to show once, in `SHOWN`; those from outside may be more.
     """
     known = {row["row"]: row for row in rows.to_pylist()}
-    chosen = job.store.read(choose.key, len(choose.starts)).to_pylist()
+    chosen = job.store.read(choose.key, len(choose.starts) + 1).to_pylist()
     out: dict[str, Any] = {}
     for stage in job.stages:
         reasons: dict[tuple[str, str, float | None], list[dict[str, Any]]] = {}

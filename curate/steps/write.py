@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from curate.cells import without_unused
-from curate.dataset import MEMORY_NAME, Part, shown
+from curate.dataset import MEMORY_NAME, OUTSIDE, Part, shown
 from curate.errors import InvariantError
 from curate.hashing import identity_sum, key_of
 from curate.meter import Meter
@@ -22,6 +22,7 @@ from curate.sink import Sink, json_lines, open_sink
 from curate.steps.base import Batch, Job, StoredTask, publish, read_part
 from curate.steps.count import count_groups, count_links, count_stages
 from curate.steps.group import by_part
+from curate.steps.outside import NAMED
 from curate.steps.rows import row_ids
 from curate.steps.sample import SHOWN, rows_to_show, to_show
 from curate.steps.unreadable import unreadable
@@ -35,7 +36,7 @@ RAW_BYTES = 64 << 10
 
 @dataclass(frozen=True)
 class Witnesses(StoredTask):
-    """The rows that are somebody's witness, each once; a segment a part."""
+    """The rows that are somebody's witness, each once; a segment a part, and one for those from outside."""
 
     fates: tuple[str, ...]
     starts: tuple[int, ...]
@@ -45,7 +46,7 @@ class Witnesses(StoredTask):
         found = [np.unique(job.store.read(key).column("witness").to_numpy()) for key in self.fates]
         rows = np.unique(np.concatenate(found)) if found else np.empty(0, np.int64)
         table = pa.table({"row": rows[rows >= 0].astype(np.uint64)})
-        publish(job, self.key, by_part(table, self.starts), meter, "write")
+        publish(job, self.key, by_part(table, [*self.starts, OUTSIDE]), meter, "write")
 
 
 @dataclass(frozen=True)
@@ -71,12 +72,17 @@ class Ids(StoredTask):
 
 @dataclass(frozen=True)
 class WitnessIds(StoredTask):
-    """The ids of all witnesses, by ascending row."""
+    """The ids of all witnesses, and the places of those from outside, by ascending row."""
 
     ids: tuple[str, ...]
+    outside: tuple[str, ...]
 
     def run(self, job: Job) -> None:
-        publish(job, self.key, [pa.concat_tables([job.store.read(key) for key in self.ids])], Meter(), "write")
+        schema = pa.schema(list(NAMED)[:3])
+        own = [job.store.read(key) for key in self.ids]
+        tables = [table.append_column("source", pa.nulls(table.num_rows, pa.string())) for table in own]
+        tables += [job.store.read(key).select(schema.names) for key in self.outside]
+        publish(job, self.key, [pa.concat_tables([schema.empty_table(), *tables]).sort_by("row")], Meter(), "write")
 
 
 @dataclass(frozen=True)
@@ -101,10 +107,10 @@ class Write(StoredTask):
         fates = Fates.from_table(job.store.read(self.fates))
         all_ids = np.arange(self.part.first_row, self.part.first_row + self.part.rows, dtype=np.uint64)
         verdicts = Verdicts(all_ids, fates, self.part.first_row, stage_names(job))
-        witness_ids = self._witness_ids(job, fates)
-        written, ids, sizes, groups, seen = self._write_rows(job, verdicts, witness_ids, meter)
+        witnesses = self._witnesses(job, fates)
+        written, ids, sizes, groups, seen = self._write_rows(job, verdicts, witnesses, meter)
         with meter.seconds("write", "write"):
-            ledger = verdicts.to_table(self.part.source_file, self.part.first_source_row, ids, witness_ids)
+            ledger = verdicts.to_table(self.part.source_file, self.part.first_source_row, ids, witnesses)
             sizes |= self._write_one(job, "verdicts", ledger)
             scores = scores_table(job, self.part, self.columns)
             sizes |= self._write_one(job, "scores", scores)
@@ -118,12 +124,12 @@ class Write(StoredTask):
         publish(job, self.key, [groups, count_links(job, columns), seen], meter, "write", **facts)
 
     def _write_rows(
-        self, job: Job, verdicts: Verdicts, witness_ids: pa.Array, meter: Meter
+        self, job: Job, verdicts: Verdicts, witnesses: tuple[pa.Array, pa.Array], meter: Meter
     ) -> tuple[dict[str, int], pa.Array, dict[str, int], pa.Table, pa.Table]:
         """Stream the part's rows into kept/ and rejected/; identities are taken from what is handed to the writers."""
         fates, name = verdicts.fates, self.part.name
         written = {"kept": 0, "rejected": 0, "quarantined": 0}
-        reasons = pa.table([*verdicts.reason_columns().values(), _witness_rows(fates), witness_ids], schema=REASONS)
+        reasons = pa.table([*verdicts.reason_columns().values(), verdicts.witness_rows(), *witnesses], schema=REASONS)
         quarantined: list[dict[str, Any]] = []
         pieces: list[pa.Array] = []
         groups: list[pa.Table] = []
@@ -174,16 +180,17 @@ class Write(StoredTask):
         aside.rename(path)
         return {f"quarantined/{path.name}": path.stat().st_size}
 
-    def _witness_ids(self, job: Job, fates: Fates) -> pa.Array:
-        """The caller's id of each row's witness; null for none, or where the data has no ids."""
+    def _witnesses(self, job: Job, fates: Fates) -> tuple[pa.Array, pa.Array]:
+        """Of each row's witness the caller's id, null for none or where the data has no ids; and its place if that is outside."""
         if self.witness_ids is None:
-            return pa.nulls(self.part.rows, pa.string())
+            return pa.nulls(self.part.rows, pa.string()), pa.nulls(self.part.rows, pa.string())
         known = job.store.read(self.witness_ids)
         rows = known.column("row").to_numpy().astype(np.int64)
         at = np.searchsorted(rows, fates.witness)
         at = np.minimum(at, max(len(rows) - 1, 0))
         hit = (fates.witness >= 0) & (rows[at] == fates.witness) if len(rows) else np.zeros(self.part.rows, bool)
-        return known.column("id").combine_chunks().take(pa.array(at, mask=~hit))
+        known = known.combine_chunks().take(pa.array(at, mask=~hit))
+        return known.column("id").combine_chunks(), known.column("source").combine_chunks()
 
 
 LEDGER_ROWS = 1 << 16
@@ -200,10 +207,10 @@ def make_ids(job: Job, parts: Sequence[Part], witnesses: Witnesses) -> list[Ids]
     return [Ids(key_of(["ids", part.key, part.first_row, job.roles.id, witnesses.key]), part, witnesses.key) for part in parts]
 
 
-def make_witness_ids(ids: Sequence[Ids]) -> WitnessIds:
-    """The task that joins the ids of all parts, in their order."""
+def make_witness_ids(ids: Sequence[Ids], outside: Sequence[str]) -> WitnessIds:
+    """The task that joins the ids of all parts and of what is `outside`."""
     keys = tuple(task.key for task in ids)
-    return WitnessIds(key_of(["witness ids", list(keys)]), keys)
+    return WitnessIds(key_of(["witness ids", list(keys), list(outside)]), keys, tuple(outside))
 
 
 def make_write(
@@ -250,7 +257,8 @@ def scores_table(job: Job, part: Part, columns: Sequence[str]) -> pa.Table:
         at = pa.array(index, mask=index < 0)
         for column in stage.columns:
             if column.kind != "vector":
-                arrays[f"{stage.name}.{column.name}"] = table.column(column.name).combine_chunks().take(at)
+                cells = table.column(column.name).combine_chunks().take(at)
+                arrays[f"{stage.name}.{column.name}"] = _inside(cells) if column.kind == "link" else cells
     return pa.table(arrays)
 
 
@@ -305,8 +313,9 @@ def quarantine_records(part: Part, table: pa.Table, in_place: Sequence[dict[str,
     return records
 
 
-def _witness_rows(fates: Fates) -> pa.Array:
-    return pa.array(fates.witness.astype(np.uint64), mask=fates.witness < 0)
+def _inside(links: pa.Array) -> pa.Array:
+    """Links to rows of the input; null for one to a row from outside, which the ledger names by its place."""
+    return pa.compute.if_else(pa.compute.less(links, OUTSIDE), links, None)
 
 
 def _scatter(pieces: list[pa.Array], places: list[npt.NDArray[np.int64]], rows: int) -> pa.Array:
