@@ -22,11 +22,11 @@ from curate.describe import checks, schema
 from curate.diff import diff
 from curate.doctor import doctor
 from curate.engines.base import Engine
-from curate.engines.local import InProcess, ProcessPool
+from curate.engines.local import InProcess, ProcessPool, Threads
 from curate.errors import InputError, RequestError, did_you_mean
 from curate.gate import evaluate
 from curate.index import index
-from curate.intake import Intake, intake, intake_memory
+from curate.intake import Intake, in_place, intake, intake_memory
 from curate.pipeline import Pipeline
 from curate.plan import fit_workers, resolve, runs_here, shard_count
 from curate.planning import Plan, plan
@@ -138,7 +138,7 @@ def run(
     with Events(events) as asked:
         files = _files(data, pipeline, folder.path)
         own = folder.path / "events.jsonl" if events is None else None
-        with folder.locked(), Events(own) as log, _engine(able, files, workers) as pool:
+        with folder.locked(), Events(own) as log, _engine(able, files, workers, pipeline) as pool:
             for record in (asked, log):
                 record.write("run_started", pipeline=pipeline.name)
             listeners = Several(asked, log, *([progress] if progress else []))
@@ -201,9 +201,11 @@ def _files(data: object, pipeline: Pipeline, out: Path) -> tuple[SourceFile, ...
 
 
 @contextlib.contextmanager
-def _engine(able: int, files: Sequence[SourceFile], workers: int | None) -> Iterator[Engine]:
+def _engine(able: int, files: Sequence[SourceFile], workers: int | None, pipeline: Pipeline) -> Iterator[Engine]:
     small = runs_here(workers, sum(file.size for file in files))
     engine: Engine = InProcess() if able == 1 or small else ProcessPool(able)
+    if able > 1 and all(map(in_place, files)) and all(stage.check.lets_threads_run for stage in pipeline.stages):
+        engine = Threads(able)
     try:
         yield engine
     finally:

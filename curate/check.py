@@ -77,6 +77,8 @@ class Check(ABC):
     """part of every stored column's key: raise it whenever the same rows could score differently"""
     sees_nulls: ClassVar[bool] = False
     """true: the check is shown rows with null cells; false: the runner hides them and scores them missing"""
+    lets_threads_run: ClassVar[bool] = False
+    """true: nearly all of the check's work is compiled code that holds no interpreter lock, so threads do for processes"""
 
     def needs(self, roles: Roles, schema: pa.Schema) -> tuple[str, ...]:
         """The input columns the check reads; the text columns unless a check says otherwise.

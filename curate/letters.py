@@ -41,8 +41,8 @@ COMPATIBLE = (0x2F800, 0x2FA1F)
 """Han that NFC replaces, above `TABLE`"""
 FOLD = (1 << 21) - 1
 """the bits of an entry that hold the folded character, or the place of several in `expansions`"""
-LETTER, MARK, ALONE, EXPANDS, JOINS, SLOW = (1 << bit for bit in range(21, 27))
-"""letter, digit or underscore; a mark; a script without spaces; folds to several; may join what is before it; Python must fold"""
+LETTER, MARK, ALONE, EXPANDS, JOINS, COMPOSED, SLOW = (1 << bit for bit in range(21, 28))
+"""letter, digit or underscore; a mark; a script without spaces; folds to several; may join what is before it; is joined of two itself; Python must fold"""
 PAIR_SLOTS = 4096
 PLAIN_SPANS = ((0x3400, 0x4DC0), (0x4E00, 0xA000), (0xAC00, 0xD7A4))
 """Han and Hangul syllables: letters that fold to themselves, too many to ask one by one"""
@@ -78,6 +78,7 @@ def letters() -> Letters:
     for character, folded in zip(characters, _folded(characters), strict=True):
         if folded != character:
             entries[ord(character)] = _folding(character, folded, entries, expansions)
+    entries[joined[joined > 0]] |= np.uint32(COMPOSED)
     entries[joining] |= np.where(entries[joining] & FOLD == joining, JOINS, SLOW).astype(np.uint32)
     for span in (slice(0x1161, 0x1176), slice(0x11A8, 0x11C3)):
         entries[span] |= np.uint32(SLOW)  # vowels and tails that join to Hangul syllables

@@ -10,6 +10,7 @@ import contextlib
 import io
 import os
 import resource
+import threading
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -33,16 +34,16 @@ class Meter:
     cpu_s: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     """CPU seconds in the windows of each step"""
     started: float = field(default_factory=time.perf_counter)
-    cpu_started: float = field(default_factory=time.process_time)
+    cpu_started: float = field(default_factory=lambda: cpu_time())
 
     @contextlib.contextmanager
     def seconds(self, activity: Activity, step: str) -> Iterator[None]:
-        start, cpu_start = time.perf_counter(), time.process_time()
+        start, cpu_start = time.perf_counter(), cpu_time()
         try:
             yield
         finally:
             self.bill[step][f"{activity}_s"] += time.perf_counter() - start
-            self.cpu_s[step] += time.process_time() - cpu_start
+            self.cpu_s[step] += cpu_time() - cpu_start
 
     def add(self, step: str, **amounts: float) -> None:
         for name, amount in amounts.items():
@@ -53,13 +54,18 @@ class Meter:
 
         The peak memory is that of the whole task, for each of its steps.
         """
-        wall_s, cpu_s, peak = time.perf_counter() - self.started, time.process_time() - self.cpu_started, peak_memory()
+        wall_s, cpu_s, peak = time.perf_counter() - self.started, cpu_time() - self.cpu_started, peak_memory()
         for name in [other for other in self.bill if other != step]:
             own_s = sum(self.bill[name][f"{activity}_s"] for activity in ACTIVITIES)
             self.bill[name] |= {"wall_s": own_s, "cpu_s": self.cpu_s[name], "peak_memory_bytes": peak}
             wall_s, cpu_s = wall_s - own_s, cpu_s - self.cpu_s[name]
         self.bill[step] |= {"wall_s": max(wall_s, 0.0), "cpu_s": max(cpu_s, 0.0), "peak_memory_bytes": peak}
         return {name: dict(costs) for name, costs in self.bill.items()}
+
+
+def cpu_time() -> float:
+    """CPU seconds so far: of the process, or of the thread where tasks run beside each other in threads."""
+    return time.process_time() if threading.current_thread() is threading.main_thread() else time.thread_time()
 
 
 def add_bills(bills: Iterator[Bill]) -> Bill:

@@ -87,6 +87,11 @@ def test_every_length_around_a_vector_is_read_to_its_end_and_no_further(mode: st
         assert read(text[length:], mode)[0] == tokens(text[length:], mode)
 
 
+def test_marks_that_pass_through_a_joined_letter_are_left_to_python() -> None:
+    for text in ("\u00f5\u0328", "\u00e2\u0323", "A\u0302\u0323", "\u01eb\u0303", "o\u0303\u0328"):
+        assert read(text, "auto")[0] == tokens(text)
+
+
 def test_endless_words_are_cut_where_the_definition_cuts_them() -> None:
     for text in ("x" * 4096, "x" * 4097, "é" * 50_000, "ab" * 40_000 + " end", "x" * (PIECE + 1), "y " + "z" * 12_288):
         assert read(text, "auto")[0] == tokens(text)

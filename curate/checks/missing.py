@@ -44,6 +44,7 @@ class Missing(RowCheck):
     name: ClassVar[str] = "missing"
     version: ClassVar[int] = 1
     sees_nulls: ClassVar[bool] = True
+    lets_threads_run: ClassVar[bool] = True
 
     def needs(self, roles: Roles, schema: pa.Schema) -> tuple[str, ...]:
         """The examined columns and the text columns."""

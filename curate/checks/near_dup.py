@@ -83,6 +83,7 @@ class NearDup(GroupCheck):
     name: ClassVar[str] = "near_dup"
     version: ClassVar[int] = 2
     sees_nulls: ClassVar[bool] = True
+    lets_threads_run: ClassVar[bool] = True
     verifies: ClassVar[bool] = True
 
     def __post_init__(self) -> None:

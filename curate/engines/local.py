@@ -1,4 +1,4 @@
-"""One machine: in this process, or in a pool of worker processes."""
+"""One machine: in this process, in threads of it, or in a pool of worker processes."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ import os
 import signal
 import threading
 from collections.abc import Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, ThreadPoolExecutor, as_completed, wait
 from concurrent.futures.process import BrokenProcessPool
 from typing import TYPE_CHECKING
 
 from curate.engines.base import Facts, run_task
 from curate.errors import TemporaryError
+from curate.plan import machine_cores
 
 if TYPE_CHECKING:
     from curate.steps.base import Job, Task
@@ -29,6 +30,32 @@ class InProcess:
 
     def close(self) -> None:
         """Nothing runs beside this process."""
+
+
+class Threads:
+    """Tasks in `workers` threads of this process: no start-up, for work that holds no interpreter lock."""
+
+    def __init__(self, workers: int) -> None:
+        self.workers = workers
+        self._pool: ThreadPoolExecutor | None = None
+
+    def map(self, job: Job, tasks: Sequence[Task]) -> Iterator[tuple[Task, Facts]]:
+        if len(tasks) <= 1:
+            yield from InProcess().map(job, tasks)
+            return
+        self._pool = self._pool or ThreadPoolExecutor(self.workers)
+        running = {self._pool.submit(run_task, job, task): task for task in tasks}
+        try:
+            for future in as_completed(running):
+                yield running[future], future.result()
+        finally:
+            for future in running:
+                future.cancel()
+
+    def close(self) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(wait=True, cancel_futures=True)  # what runs still writes, so the run's lock must wait
+            self._pool = None
 
 
 class ProcessPool:
@@ -97,7 +124,7 @@ def _start_worker(workers: int) -> None:
     """Leave Ctrl-C to the parent, and share the cores instead of having each worker take all."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_leave_with_parent, daemon=True).start()
-    threads = max(1, (os.cpu_count() or 1) // workers)
+    threads = max(1, machine_cores() // workers)
     os.environ.setdefault("POLARS_MAX_THREADS", str(threads))
     import pyarrow as pa
 

@@ -34,6 +34,8 @@ LANES = 64
 NO_TOKEN = U64(0xA0761D6478BD642F)
 """stands in for the tokens that a short text lacks"""
 THIRD = U64(0x94D049BB133111EB)
+STRETCH = 1 << 18
+"""shingles that texts may have whose sets are made in the same memory"""
 MOST_SAMPLED = 64
 """shingles of one text that are sampled"""
 SAMPLED = (1 << 13) - 1
@@ -83,18 +85,33 @@ def sign(text: pa.LargeStringArray, signing: Signing) -> Signed:
 def shingle_sets(text: pa.LargeStringArray, signing: Signing) -> tuple[Int64s, U64s]:
     """The set of shingles of each text, in rising order, end to end: bounds (n + 1) and values; none for a null."""
     sizes = _sizes(text)
-    room = np.zeros(len(text) + 1, np.int64)
-    np.cumsum(sizes + 1 if signing.mode == CHARACTERS else sizes // 2 + 1, out=room[1:])
-    values = np.empty(room[-1], np.uint64)
-    counts = np.zeros(len(text), np.int64)
-    spare = np.empty(int(np.diff(room).max(initial=0)), np.uint64)
-    for where in _readings(text):
-        _collect_texts(*where, make_pad(len(signing.places)), signing, room, values, spare, counts)
+    most = sizes + 1 if signing.mode == CHARACTERS else sizes // 2 + 1
+    counts, pieces = np.zeros(len(text), np.int64), [np.empty(0, np.uint64)]
+    scratch = np.empty(0, np.uint64)
+    for start, stop in _stretches(most):
+        room = np.zeros(stop - start + 1, np.int64)
+        np.cumsum(most[start:stop], out=room[1:])
+        if room[-1] > len(scratch):  # as a rule once: fresh memory costs more than what is written to it
+            scratch, spare = np.empty(room[-1], np.uint64), np.empty(room[-1], np.uint64)
+        for where in _readings(text.slice(start, stop - start)):
+            _collect_texts(*where, make_pad(len(signing.places)), signing, room, scratch, spare, counts[start:stop])
+        packed = np.empty(counts[start:stop].sum(), np.uint64)
+        _pack(scratch, room, counts[start:stop], packed)
+        pieces.append(packed)
     bounds = np.zeros(len(text) + 1, np.int64)
     np.cumsum(counts, out=bounds[1:])
-    packed = np.empty(bounds[-1], np.uint64)
-    _pack(values, room, bounds, packed)
-    return bounds, packed
+    return bounds, np.concatenate(pieces)
+
+
+def _stretches(sizes: Int64s) -> Iterator[tuple[int, int]]:
+    """Runs of texts with about `STRETCH` shingles together, and of one text that has more."""
+    ends = np.cumsum(sizes)
+    start = 0
+    while start < len(sizes):
+        before = ends[start - 1] if start else 0
+        stop = max(start + 1, int(np.searchsorted(ends, before + STRETCH, side="right")))
+        yield start, stop
+        start = stop
 
 
 Reading = tuple[np.uint64, Int64s, bool, Int64s, Int64s, Bools]
@@ -331,7 +348,9 @@ def _sort_unique(values: U64s, spare: U64s) -> int:
 
 
 @nb.njit(cache=True, nogil=True)
-def _pack(values: U64s, room: Int64s, bounds: Int64s, packed: U64s) -> None:
-    for row in range(bounds.size - 1):
-        for place in range(bounds[row + 1] - bounds[row]):
-            packed[bounds[row] + place] = values[room[row] + place]
+def _pack(values: U64s, room: Int64s, counts: Int64s, packed: U64s) -> None:
+    at = 0
+    for row in range(counts.size):
+        for place in range(counts[row]):
+            packed[at] = values[room[row] + place]
+            at += 1

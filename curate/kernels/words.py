@@ -18,6 +18,7 @@ import numpy.typing as npt
 from curate.kernels.vectors import address, copy_block, high_bits, load8, load64, lower_words, signed, store8, trailing_zeros
 from curate.letters import (
     ALONE,
+    COMPOSED,
     COMPATIBLE,
     EXPANDS,
     FOLD,
@@ -227,6 +228,7 @@ def _fold(source: np.uint64, size: int, final: bool, folded: bool, pad: Pad, at:
     marks, lone = 0, True
     if last_class:
         marks = pad.marks.shape[0]  # marks of an earlier piece cannot be moved
+    composed = starter >= 0x80  # of a starter of an earlier piece it is not known
     begun = -1  # where the last starter was written; unknown for one of an earlier piece
     place = 0
     while place < size:
@@ -251,6 +253,7 @@ def _fold(source: np.uint64, size: int, final: bool, folded: bool, pad: Pad, at:
             last_class = marks = 0
             lone = False
             changed = 0x41 <= starter <= 0x5A
+            composed = False
             begun = at - 1
             in_word = 0x30 <= starter <= 0x39 or 0x61 <= (starter | 0x20) <= 0x7A or starter == 0x5F
         while place < size:
@@ -279,7 +282,7 @@ def _fold(source: np.uint64, size: int, final: bool, folded: bool, pad: Pad, at:
                     return -1, place
                 if whole:
                     code, entry, combining, at = whole, _entry(whole, pad.entries), 0, begun
-                elif changed and (starter >= 0x80 or _joined(starter | 0x20, code, pad)):
+                elif composed or (changed and (starter >= 0x80 or _joined(starter | 0x20, code, pad))):
                     return -1, place
                 if entry & SLOW:
                     return -1, place
@@ -304,6 +307,7 @@ def _fold(source: np.uint64, size: int, final: bool, folded: bool, pad: Pad, at:
                 continue
             if combining == 0:
                 starter, changed, begun = code, entry & FOLD != code, at
+                composed = entry & COMPOSED != 0
             if alone and entry & ALONE:
                 store8(target + U64(at), U64(0x20))
                 at = _encode(entry & FOLD, target, at + 1)

@@ -17,7 +17,7 @@ from curate.errors import InputError
 from curate.meter import Meter, TimedFile
 from curate.source.expansion import decoded_bytes, safe_rows
 
-PART_BYTES = 64 << 20
+PART_BYTES = 32 << 20
 """row groups are gathered into parts of at least this size, decoded as the file's metadata says"""
 BATCH_BYTES = 8 << 20
 """about how much of a part is decoded at a time"""
