@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import os
 import re
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,6 +27,7 @@ from curate.engines.base import Engine
 from curate.engines.local import InProcess, ProcessPool, Threads
 from curate.errors import InputError, RequestError, did_you_mean
 from curate.gate import evaluate
+from curate.held import Held
 from curate.index import index
 from curate.intake import Intake, in_place, intake, intake_memory
 from curate.pipeline import Pipeline
@@ -131,12 +134,13 @@ def run(
         )
     if engine not in ENGINES:
         raise RequestError(f"there is no engine `{engine}`", place="--engine", hint=did_you_mean(engine, ENGINES))
-    able, _ = fit_workers(workers, memory)
+    able, budget = fit_workers(workers, memory)
     folder = RunDir(Path(out) if out is not None else default_out(pipeline.name))
     before = None if baseline is None else read_document(Path(baseline), "report.json")
     started, clock = time.time(), time.perf_counter()
     with Events(events) as asked:
-        files = _files(data, pipeline, folder.path)
+        with _loading(pipeline):
+            files = _files(data, pipeline, folder.path)
         own = folder.path / "events.jsonl" if events is None else None
         with folder.locked(), Events(own) as log, _engine(able, files, workers, pipeline) as pool:
             for record in (asked, log):
@@ -144,7 +148,9 @@ def run(
             listeners = Several(asked, log, *([progress] if progress else []))
             stamps = [_stamp(file) for file in files]
             try:
-                outcome = _execute(pipeline, data, files, folder, pool, until, lambda: _unchanged(files, stamps), listeners)
+                unchanged = functools.partial(_unchanged, files, stamps)
+                asked_for = _Request(pipeline, data, files, folder, pool, budget, until, unchanged, listeners)
+                outcome = _execute(asked_for)
             except Exception:
                 _unchanged(files, stamps)  # whatever it was, a file that changed under the run explains it
                 raise
@@ -183,6 +189,18 @@ def _pipeline(given: Pipeline | Mapping[str, Any] | str | os.PathLike[str]) -> P
     return Pipeline.from_dict(given) if isinstance(given, Mapping) else load(Path(given))
 
 
+@contextlib.contextmanager
+def _loading(pipeline: Pipeline) -> Iterator[None]:
+    """Let the checks load what they need in a thread, while the source's digests are made."""
+
+    def load() -> None:
+        for stage in pipeline.stages:
+            stage.check.load()
+
+    threading.Thread(target=load, daemon=True).start()
+    yield
+
+
 def _files(data: object, pipeline: Pipeline, out: Path) -> tuple[SourceFile, ...]:
     """The files of a source that is named rather than given; none for data in memory."""
     if is_data(data):
@@ -212,66 +230,66 @@ def _engine(able: int, files: Sequence[SourceFile], workers: int | None, pipelin
         engine.close()
 
 
-def _execute(
-    pipeline: Pipeline,
-    data: object,
-    files: Sequence[SourceFile],
-    folder: RunDir,
-    engine: Engine,
-    until: str | None,
-    unchanged: Callable[[], None],
-    progress: Progress,
-) -> execute.Outcome:
-    audit = pipeline.mode == "audit"
+@dataclass(frozen=True)
+class _Request:
+    """What a run is asked to do, and with what."""
+
+    pipeline: Pipeline
+    data: object
+    files: Sequence[SourceFile]
+    folder: RunDir
+    engine: Engine
+    memory: int
+    until: str | None
+    unchanged: Callable[[], None]
+    progress: Progress
+
+
+def _execute(asked: _Request) -> execute.Outcome:
+    pipeline = asked.pipeline
     blank = Job(
-        folder.root,
+        asked.folder.root,
         (),
         pipeline.roles,
         pa.schema([]),
         pa.schema([]),
         pipeline.seed,
-        audit,
+        pipeline.mode == "audit",
         pipeline.output.format,
         1,
         pipeline.read,
     )
     blank.store.clean()
-    given = intake_memory(blank, data) if is_data(data) else None
+    given = intake_memory(blank, asked.data) if is_data(asked.data) else None
     for _ in range(MENDINGS):
         with contextlib.suppress(DamagedError):
-            return _attempt(pipeline, blank, given, files, folder, engine, until, unchanged, progress)
-    return _attempt(pipeline, blank, given, files, folder, engine, until, unchanged, progress)
+            return _attempt(asked, blank, given)
+    return _attempt(asked, blank, given)
 
 
-def _attempt(
-    pipeline: Pipeline,
-    blank: Job,
-    given: Intake | None,
-    files: Sequence[SourceFile],
-    folder: RunDir,
-    engine: Engine,
-    until: str | None,
-    unchanged: Callable[[], None],
-    progress: Progress,
-) -> execute.Outcome:
+def _attempt(asked: _Request, blank: Job, given: Intake | None) -> execute.Outcome:
     """One way through; an intermediate found damaged was dropped, so the next attempt makes it anew."""
-    first = execute.Runner(blank, engine, progress)
-    taken = given or intake(blank, files, first.run)
+    pipeline = asked.pipeline
+    first = execute.Runner(blank, asked.engine, asked.progress)
+    taken = given or intake(blank, asked.files, first.run)
     kept = taken.dataset.schema
     schema = pa.schema([field.with_type(without_views(field.type)) for field in kept], metadata=kept.metadata)
-    stages = resolve(pipeline, schema, until)
+    stages = resolve(pipeline, schema, asked.until)
     outside, far = compared_with(stages, taken.dataset, pipeline, first.run, blank)
     shards = shard_count(stages, taken.dataset.rows)
-    job = dataclasses.replace(blank, stages=stages, schema=schema, kept=kept, shards=shards)
-    runner = execute.Runner(job, engine, progress)
+    held = Held(asked.memory) if asked.engine.shares_memory else None
+    if held is not None and not held.fits([part.text_bytes for part in taken.dataset.parts]):
+        held = None
+    job = dataclasses.replace(blank, stages=stages, schema=schema, kept=kept, shards=shards, held=held)
+    runner = execute.Runner(job, asked.engine, asked.progress)
     runner.tasks, runner.reused = first.tasks, first.reused
     runner.used = first.used | set(taken.keys) | far
     runner.outside = outside
     states = execute.score(runner, taken.dataset)
     bad = sum(unreadable(job, part).num_rows for part in taken.dataset.parts)
     execute.check_quarantine(pipeline, job, taken.dataset.parts, bad)
-    unchanged()
-    outcome = execute.write(runner, folder, taken, states, unchanged)
+    asked.unchanged()
+    outcome = execute.write(runner, asked.folder, taken, states, asked.unchanged)
     execute.remember(runner, states)
     return outcome
 

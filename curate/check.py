@@ -80,6 +80,9 @@ class Check(ABC):
     lets_threads_run: ClassVar[bool] = False
     """true: nearly all of the check's work is compiled code that holds no interpreter lock, so threads do for processes"""
 
+    def load(self) -> None:  # noqa: B027
+        """Load what the check will need, such as compiled code; called beside the first reading of the source."""
+
     def needs(self, roles: Roles, schema: pa.Schema) -> tuple[str, ...]:
         """The input columns the check reads; the text columns unless a check says otherwise.
 

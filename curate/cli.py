@@ -101,6 +101,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _bug(err, as_json)
 
 
+def leave() -> None:
+    """Run one command and end the process with its exit code at once: to take compiled code apart costs 0.4 s."""
+    code = main()
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            code = code or PIPE_CLOSED
+    os._exit(code)
+
+
 @app.callback(invoke_without_command=True)
 def _root(version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
     """Check a data set, keep what passes, and account for every row."""
@@ -424,4 +435,4 @@ def _bug(err: Exception, as_json: bool) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    leave()

@@ -42,7 +42,8 @@ COMPATIBLE = (0x2F800, 0x2FA1F)
 FOLD = (1 << 21) - 1
 """the bits of an entry that hold the folded character, or the place of several in `expansions`"""
 LETTER, MARK, ALONE, EXPANDS, JOINS, COMPOSED, SLOW = (1 << bit for bit in range(21, 28))
-"""letter, digit or underscore; a mark; a script without spaces; folds to several; may join what is before it; is joined of two itself; Python must fold"""
+"""letter, digit or underscore; mark; script without spaces; folds to several; may join what is before it; is joined of two;
+Python must fold"""
 PAIR_SLOTS = 4096
 PLAIN_SPANS = ((0x3400, 0x4DC0), (0x4E00, 0xA000), (0xAC00, 0xD7A4))
 """Han and Hangul syllables: letters that fold to themselves, too many to ask one by one"""

@@ -128,8 +128,8 @@ def test_ctrl_c_is_130_and_says_how_to_go_on(place: Path, root: Path):
     script = (
         "import sys, time\n"
         "from curate import api, cli\n"
-        "def work(*given):\n"
-        "    given[-1].start('near_dup', 10, 'parts')\n"
+        "def work(asked):\n"
+        "    asked.progress.start('near_dup', 10, 'parts')\n"
         "    print('ready', flush=True)\n"
         "    time.sleep(60)\n"
         "api._execute = work\n"

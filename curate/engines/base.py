@@ -23,6 +23,8 @@ class Engine(Protocol):
     """Runs tasks of one step in any order and yields each with its facts as it finishes."""
 
     workers: int
+    shares_memory: bool
+    """whether tasks run in the command's own process, one after the other or in threads"""
 
     def map(self, job: Job, tasks: Sequence[Task]) -> Iterator[tuple[Task, Facts]]:
         """Raises the first error of a task; tasks already finished stay finished."""

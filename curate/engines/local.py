@@ -23,6 +23,7 @@ class InProcess:
     """Tasks one after the other, here."""
 
     workers = 1
+    shares_memory = True
 
     def map(self, job: Job, tasks: Sequence[Task]) -> Iterator[tuple[Task, Facts]]:
         for task in tasks:
@@ -34,6 +35,8 @@ class InProcess:
 
 class Threads:
     """Tasks in `workers` threads of this process: no start-up, for work that holds no interpreter lock."""
+
+    shares_memory = True
 
     def __init__(self, workers: int) -> None:
         self.workers = workers
@@ -63,6 +66,8 @@ class ProcessPool:
 
     A worker that is killed ends the run at once with `TemporaryError`; nothing waits for it.
     """
+
+    shares_memory = False
 
     def __init__(self, workers: int) -> None:
         self.workers = workers

@@ -15,6 +15,7 @@ import pyarrow as pa
 from curate.check import Check, Column
 from curate.dataset import Part, Roles
 from curate.expression import Expression, parse
+from curate.held import Held
 from curate.meter import Meter
 from curate.policy import Policy
 from curate.source import parquet
@@ -69,6 +70,8 @@ class Job:
     output: str
     shards: int
     read: ReadOptions
+    held: Held | None = None
+    """decoded parts, where they may stay in memory"""
 
     @property
     def store(self) -> Store:
@@ -121,7 +124,7 @@ def read_part(job: Job, part: Part, columns: Sequence[str] | None, meter: Meter,
     names = job.schema.names if columns is None else [name for name in job.schema.names if name in set(columns)]
     schema = pa.schema([job.schema.field(name) for name in names], metadata=job.schema.metadata)
     if part.in_place:
-        yield from _read_in_place(part, schema, meter, step)
+        yield from _read_in_place(job.held, part, schema, meter, step)
         return
     key, segment = part.location.split(":")
     with meter.seconds("read", step):
@@ -135,11 +138,15 @@ def read_part(job: Job, part: Part, columns: Sequence[str] | None, meter: Meter,
         yield Batch(pa.Table.from_batches(conformed), positions[start : start + piece.num_rows])
 
 
-def _read_in_place(part: Part, schema: pa.Schema, meter: Meter, step: str) -> Iterator[Batch]:
+def _read_in_place(held: Held | None, part: Part, schema: pa.Schema, meter: Meter, step: str) -> Iterator[Batch]:
     own = parquet.names(part.location, part.source_file, part.key)
     wanted = [name for name in schema.names if name in own]
     at = 0
-    for batch in parquet.read(part.location, part.source_file, part.row_groups, part.rows, part.batch_rows, wanted, meter, step):
+
+    def read(columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
+        return parquet.read(part.location, part.source_file, part.row_groups, part.rows, part.batch_rows, columns, meter, step)
+
+    for batch in read(wanted) if held is None else held.read(part.key, wanted, read):
         with meter.seconds("decode", step):
             conformed = _conform(batch, schema, part)
         yield Batch(pa.Table.from_batches([conformed]), np.arange(at, at + batch.num_rows, dtype=np.int64))
