@@ -83,6 +83,10 @@ class Check(ABC):
     def load(self) -> None:  # noqa: B027
         """Load what the check will need, such as compiled code; called beside the first reading of the source."""
 
+    def facts(self) -> dict[str, Any]:
+        """What a plan and the report say of the check's work before any row is read, as plain JSON values."""
+        return {}
+
     def needs(self, roles: Roles, schema: pa.Schema) -> tuple[str, ...]:
         """The input columns the check reads; the text columns unless a check says otherwise.
 

@@ -295,6 +295,7 @@ def _group(runner: Runner, index: int, keys: Mapping[Part, str], states: list[Pa
     matches = make_matches(job, index, all_keys, [part.first_row for part in parts])
     found = runner.run(f"{name}: match", matches)
     detail: dict[str, Any] = {
+        **job.stages[index].check.facts(),
         "pairs": sum(fact["pairs"] for fact in found),
         "keys": sum(fact["keys"] for fact in found),
         "shards": job.shards,

@@ -173,6 +173,7 @@ def describe(stages: Sequence[PlannedStage]) -> list[dict[str, Any]]:
             "rules": [{"rule": rule.word, "column": rule.column, "limit": _limit(rule)} for rule in stage.policy.rules],
             "on_missing": stage.policy.on_missing,
             "when": stage.when,
+            "facts": stage.check.facts(),
         }
         for stage in stages
     ]

@@ -63,7 +63,8 @@ class Plan:
         decoded = sum(file.size for file in self.files if not in_place(file))
         rows = self.rows if self.rows is not None else self.decoded_bytes // 1000
         keys = sum(stage.check.keys_per_row() * 24 for stage in self.stages if isinstance(stage.check, GroupCheck))
-        store = 2 * decoded + rows * (keys + 64 + 9 * sum(len(stage.columns) for stage in self.stages))
+        sets = sum(self.decoded_bytes * 3 // 2 for stage in self.stages if getattr(stage.check, "verifies", False))
+        store = 2 * decoded + sets + rows * (keys + 64 + 9 * sum(len(stage.columns) for stage in self.stages))
         return {"store_bytes": store, "output_bytes": self.decoded_bytes + rows * 64}
 
 

@@ -11,42 +11,18 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from near_dup_texts import TEXT, near_dup, removed_rows, sentence, shown, steps, with_template
 from plain_shingles import shingles, words
 
-from curate.check import make_check
-from curate.checks.near_dup import NearDup
 from curate.dataset import Roles, Rows
 from curate.errors import RequestError
 from curate.testing import run_check
 
-TEXT = Roles(text=("text",))
 LIMIT = 0.8
-
-
-def near_dup(**parameters: Any) -> NearDup:
-    check = make_check("near_dup", parameters)
-    assert isinstance(check, NearDup)
-    return check
 
 
 def found(texts: list[str | None], **parameters: Any) -> dict[str, list[Any]]:
     return run_check(near_dup(**parameters), pa.table({"text": pa.array(texts, pa.string())}), TEXT, shards=4).to_pydict()
-
-
-def sentence(seed: int, length: int = 100) -> list[str]:
-    return [f"w{number}" for number in random.Random(seed).sample(range(10**6), length)]
-
-
-def shown(texts: list[str]) -> Rows:
-    return Rows(pa.table({"text": texts}), np.arange(len(texts), dtype=np.uint64), TEXT)
-
-
-def steps(check: NearDup, rows: Rows) -> tuple[pa.Table, pa.Table, dict[str, float]]:
-    """Links, settled rows, counts."""
-    links = check.match(check.keys(rows))
-    linked = np.isin(np.arange(len(rows)), links["row"].to_numpy())
-    pairs, counts = check.verify(links, check.features(rows).filter(pa.array(linked)))
-    return links, check.settle(pairs), dict(counts)
 
 
 def test_a_near_copy_names_the_kept_row_and_the_exact_similarity() -> None:
@@ -118,22 +94,13 @@ def test_several_text_columns_are_one_text() -> None:
 
 
 def test_unique_rows_with_a_shared_header_stay_and_cost_few_pairs() -> None:
-    pick = random.Random(8)
-    header, texts = sentence(8, 120), [sentence(100 + seed, 150) for seed in range(4_000)]
-    copied = pick.sample(range(len(texts)), 40)
-    for row in copied:
-        copy = list(texts[row])
-        for at in pick.sample(range(150), 3):
-            copy[at] = "edited"
-        texts.append(copy)
+    texts, originals = with_template(4_000, 120, 150, copies=40, edits=3)
 
-    _, settled, counts = steps(near_dup(), shown([" ".join([*header, *text]) for text in texts]))
+    _, settled, counts = steps(near_dup(), shown(texts))
 
-    removed = dict(zip(settled["row"].to_pylist(), settled["near_copy_of"].to_pylist(), strict=True))
-    removed = {row: kept for row, kept in removed.items() if kept is not None}
-    assert set(removed) <= set(range(4_000, 4_040))
-    assert len(removed) >= 0.95 * len(copied)
-    assert all(kept == copied[row - 4_000] for row, kept in removed.items())
+    removed = removed_rows(settled)
+    assert removed.items() <= originals.items()
+    assert len(removed) >= 0.95 * len(originals)
     assert counts["compared"] < 50 * len(texts)
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from plain_shingles import hash_of, tokens, words
+from plain_shingles import characters, hash_of, tokens, words
 
 from curate.cells import fold
 from curate.kernels.vectors import address
@@ -77,6 +77,65 @@ def test_texts_of_several_pieces_read_like_short_ones(mode: str) -> None:
         text = "".join(pick.choice(pick.choice(alphabets)) for _ in range(PIECE))
 
         assert read(text, mode)[0] == tokens(text, mode)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_what_stands_across_two_pieces_is_read_like_anything_else(mode: str) -> None:
+    awkward = [
+        "word",
+        "Éa\u0301\u0316b",
+        "ﬁn",
+        "กุ้ง",
+        "हि\u093cन्दी",
+        "\u0301\u0316",
+        "東\u3099京",
+        "a\u0328\u0301",
+        "\u1100\u1161\u11a8",
+        "\U00020000x",
+    ]
+    for piece in awkward:
+        for before in range(len(piece.encode()) + 2):
+            text = "filled " * (PIECE // 7 - 2) + "x" * ((PIECE - before) % 7 + 13) + " " + piece + " and more"
+            text = text[len(text[: text.rindex(piece)].encode()) - PIECE + before :]
+
+            assert text.encode().index(piece.encode()) == PIECE - before
+            assert read(text, mode)[0] == tokens(text, mode)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_mixes_of_alphabets_read_as_defined(mode: str) -> None:
+    for seed in range(1_500):
+        pick = random.Random(seed)
+        chosen = pick.sample(ALPHABETS, pick.randint(1, 4))
+        text = "".join(pick.choice(pick.choice(chosen)) for _ in range(pick.choice([1, 3, 10, 60, 200])))
+
+        assert read(text, mode)[0] == tokens(text, mode), ascii(text)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_marks_on_letters_read_as_defined_in_any_order(mode: str) -> None:
+    """A sample of letter, mark, mark; all twelve million of them, and others, were compared once."""
+    classes = letters().classes
+    marks = [chr(int(np.flatnonzero(classes == one)[place])) for one in np.unique(classes[classes > 0]) for place in (0, -1)]
+    marks += [chr(code) for code in np.flatnonzero(letters().entries[:] & JOINS)]
+    composed = [chr(int(one)) for one in letters().joined if one]
+    pick = random.Random(3)
+    for _ in range(6_000):
+        text = pick.choice(pick.choice([FIRST, composed, SPECIAL, "aAxß1_ .カअ"])) + "".join(
+            pick.choices(marks, k=pick.randint(1, 3))
+        )
+
+        assert read(text, mode)[0] == tokens(text, mode), ascii(text)
+
+
+def test_no_text_has_more_tokens_than_its_bytes_allow() -> None:
+    """Kernels make room by the bytes of a text as it stands, though Python may fold it to more of them."""
+    for code in range(0x20000):
+        if not 0xD800 <= code < 0xE000:
+            for text in (chr(code) * 3, f"a{chr(code)}b"):
+                assert len(words(text)) <= len(text.encode()) // 2 + 1
+                assert len(words(text, "whole")) <= len(text.encode()) // 2 + 1
+                assert len(characters(text)) <= len(text.encode()) + 1
 
 
 @pytest.mark.parametrize("mode", MODES)

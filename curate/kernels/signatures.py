@@ -68,7 +68,7 @@ def sign(text: pa.LargeStringArray, signing: Signing) -> Signed:
     Cost: one pass, and memory that depends on the number of texts alone.
     """
     rows = len(text)
-    most = np.minimum(_sizes(text) // 2 + 1, MOST_SAMPLED)
+    most = np.minimum(_sizes(text) + 1, MOST_SAMPLED)  # no text has more tokens than bytes, however Python folds it
     signed = Signed(
         np.zeros((rows, signing.bands), np.uint64),
         np.zeros(rows, np.int64),
@@ -188,7 +188,7 @@ def _sign_texts(
                 _lower_minima(strip, count, signing)
                 shingles += count
                 if _chosen(strip.shingles, count):
-                    most = first + min(MOST_SAMPLED, (offsets[text + 1] - offsets[text]) // 2 + 1)
+                    most = first + MOST_SAMPLED
                     sampled[0] = _sample(strip.shingles, count, row, signed, sampled[0], most)
             held = min(have, size - 1)
             for place in range(held):

@@ -22,12 +22,17 @@ Bools = npt.NDArray[np.bool_]
 
 COMPARED, CUT, FULL = range(3)
 """what `survivors` counts: pairs compared, rows with too many candidates, buckets with too many kept rows"""
+FEW = 1024
+"""pairs of full buckets, and rows that share them, that a crowd has room for at first"""
 MOST_HITS = 64
 """buckets in common above which candidates count as equally hopeful"""
 
 
 class Alike(NamedTuple):
-    """n rows with their buckets and their sets: those of row i begin at `starts[i]` and `bounds[i]`; sets are sorted."""
+    """n rows with their buckets and their sets: those of row i begin at `starts[i]` and `bounds[i]`; sets are sorted.
+
+    Buckets stand in an order that is the same for all rows, though not that of their numbers.
+    """
 
     starts: Int64s
     buckets: Int64s
@@ -36,13 +41,16 @@ class Alike(NamedTuple):
 
 
 class Crowd(NamedTuple):
-    """The kept rows of full buckets that share a second full one, in chains by a hash of the two."""
+    """The kept rows of full buckets that share a second full one: a hash table of the two, with a chain of rows for each."""
 
+    ones: Int64s
+    twos: Int64s
     heads: Int64s
     sizes: Int64s
     rows: Int64s
     nexts: Int64s
     used: Int64s
+    """pairs of buckets and rows so far"""
 
 
 def survivors(
@@ -61,17 +69,8 @@ def survivors(
     sizes = np.bincount(alike.buckets) if len(alike.buckets) else np.zeros(1, np.int64)
     room = np.zeros(len(sizes) + 1, np.int64)
     np.cumsum(np.minimum(sizes, most), out=room[1:])
-    crowded = int(sizes[sizes >= most].sum())
-    slots = 1 << max(1, (4 * crowded).bit_length())
-    crowd = Crowd(
-        np.full(slots, -1, np.int64),
-        np.zeros(slots, np.int64),
-        np.empty(2 * crowded, np.int64),
-        np.empty(2 * crowded, np.int64),
-        np.zeros(1, np.int64),
-    )
     kept = np.empty(room[-1], np.int64)
-    _decide(alike, order, fixed, itself, limit, most, room, kept, crowd, witness, value, counts)
+    _decide(alike, order, fixed, itself, limit, most, room, kept, witness, value, counts)
     return witness, value, counts
 
 
@@ -88,12 +87,9 @@ def _compare(alike: Alike, left: Int64s, right: Int64s, value: Floats, together:
         one, two = left[pair], right[pair]
         common[pair] = _common(alike, one, two)
         value[pair] = _jaccard(alike, one, two, common[pair])
-        place, other = alike.starts[one], alike.starts[two]
-        while place < alike.starts[one + 1] and other < alike.starts[two + 1] and not together[pair]:
-            mine, theirs = alike.buckets[place], alike.buckets[other]
-            together[pair] = mine == theirs
-            place += int(mine <= theirs)
-            other += int(theirs <= mine)
+        for place in range(alike.starts[one], alike.starts[one + 1]):
+            for other in range(alike.starts[two], alike.starts[two + 1]):
+                together[pair] |= alike.buckets[place] == alike.buckets[other]
 
 
 @nb.njit(cache=True, nogil=True)
@@ -106,12 +102,12 @@ def _decide(
     most: int,
     room: Int64s,
     kept: Int64s,
-    crowd: Crowd,
     witness: Int64s,
     value: Floats,
     counts: Int64s,
 ) -> None:
     rows = order.size
+    crowd = _empty_crowd(FEW, FEW)
     filled = np.zeros(room.size, np.int64)
     met = np.full(rows, -1, np.int64)  # the last row that met this one, so that each is met once
     hits = np.zeros(rows, np.int64)
@@ -136,6 +132,7 @@ def _decide(
             if best >= 0:
                 witness[row], value[row] = best, similarity
                 continue
+        crowd = _with_room(crowd, 2 * (alike.starts[row + 1] - alike.starts[row]))
         _keep(alike, row, most, room, filled, kept, crowd, counts)
 
 
@@ -161,7 +158,7 @@ def _meet(
             found = _note(kept[room[bucket] + index], row, met, hits, candidates, found)
         if filled[bucket] == most:
             for before in (last_full, last_but_one):
-                node = np.int64(-1) if before < 0 else crowd.heads[_slot(before, bucket, crowd)]
+                node = np.int64(-1) if before < 0 else crowd.heads[_slot(crowd, before, bucket)]
                 while node >= 0:
                     found = _note(crowd.rows[node], row, met, hits, candidates, found)
                     node = crowd.nexts[node]
@@ -192,22 +189,56 @@ def _keep(alike: Alike, row: int, most: int, room: Int64s, filled: Int64s, kept:
                 continue
         for before in (last_full, last_but_one):
             if before >= 0:
-                slot = _slot(before, bucket, crowd)
+                slot = _slot(crowd, before, bucket)
+                if crowd.sizes[slot] == 0:
+                    crowd.ones[slot], crowd.twos[slot] = before, bucket
+                    crowd.used[0] += 1
                 if crowd.sizes[slot] < most:
-                    node = crowd.used[0]
+                    node = crowd.used[1]
                     crowd.rows[node], crowd.nexts[node] = row, crowd.heads[slot]
                     crowd.heads[slot] = node
                     crowd.sizes[slot] += 1
-                    crowd.used[0] += 1
+                    crowd.used[1] += 1
         last_but_one, last_full = last_full, bucket
 
 
-@nb.njit(cache=True, nogil=True, inline="always")
-def _slot(one: int, two: int, crowd: Crowd) -> int:
-    """Where the rows of two buckets are chained; a rare collision only adds candidates."""
+@nb.njit(cache=True, nogil=True)
+def _slot(crowd: Crowd, one: int, two: int) -> int:
+    """Where a pair of buckets is, or would be."""
     mixed = (U64(one) * U64(0x9E3779B97F4A7C15)) ^ (U64(two) * U64(0xC2B2AE3D27D4EB4F))
     mixed ^= mixed >> U64(29)
-    return signed(mixed & U64(crowd.heads.size - 1))
+    slot = signed(mixed) & (crowd.heads.size - 1)
+    while crowd.sizes[slot] and (crowd.ones[slot] != one or crowd.twos[slot] != two):
+        slot = (slot + 1) & (crowd.heads.size - 1)
+    return slot
+
+
+@nb.njit(cache=True, nogil=True)
+def _empty_crowd(slots: int, rows: int) -> Crowd:
+    places = np.zeros((3, slots), np.int64)
+    chains = np.empty((2, rows), np.int64)
+    return Crowd(places[0], places[1], np.full(slots, -1), places[2], chains[0], chains[1], np.zeros(2, np.int64))
+
+
+@nb.njit(cache=True, nogil=True)
+def _with_room(crowd: Crowd, more: int) -> Crowd:
+    """The same crowd, or a copy where so many pairs and rows more would not fit."""
+    pairs, rows = crowd.used
+    if 2 * (pairs + more) <= crowd.heads.size and rows + more <= crowd.rows.size:
+        return crowd
+    slots, room = crowd.heads.size, crowd.rows.size
+    while slots < 2 * (pairs + more):
+        slots *= 2
+    while room < rows + more:
+        room *= 2
+    wider = _empty_crowd(slots, room)
+    wider.used[:], wider.rows[:rows], wider.nexts[:rows] = crowd.used, crowd.rows[:rows], crowd.nexts[:rows]
+    for old in range(crowd.heads.size):
+        if crowd.sizes[old]:
+            new = _slot(wider, crowd.ones[old], crowd.twos[old])
+            wider.ones[new], wider.twos[new] = crowd.ones[old], crowd.twos[old]
+            wider.heads[new], wider.sizes[new] = crowd.heads[old], crowd.sizes[old]
+    return wider
 
 
 @nb.njit(cache=True, nogil=True)

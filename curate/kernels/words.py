@@ -18,8 +18,8 @@ import numpy.typing as npt
 from curate.kernels.vectors import address, copy_block, high_bits, load8, load64, lower_words, signed, store8, trailing_zeros
 from curate.letters import (
     ALONE,
-    COMPOSED,
     COMPATIBLE,
+    COMPOSED,
     EXPANDS,
     FOLD,
     JOINS,

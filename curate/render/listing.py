@@ -9,6 +9,7 @@ from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
+from curate.render.curve import words
 from curate.render.explain import facts
 from curate.render.terminal import table_of
 from curate.render.words import count, number, plural, safe, size
@@ -37,10 +38,18 @@ def plan(found: Mapping[str, Any]) -> RenderableType:
         f"columns: {safe(columns, 2_000)}",
         *(f"cast: {safe(cast, 200)}" for cast in found.get("casts", ())),
         f"{plural(len(found['passes']), 'pass')}: {safe(works)}".replace(" passs:", " passes:"),
+        *(_finding(stage) for stage in found["stages"] if (stage.get("facts") or {}).get("curve")),
         f"{plural(found['workers'], 'worker')}; memory {size(memory['needed_bytes'])} of {size(memory['budget_bytes'])}",
         f"disk: at most {size(disk['store_bytes'])} while it runs, about {size(disk['output_bytes'])} of output",
     ]
     return Group(head, Text(), _indented(table_of(stages, heads)), Text(), _indented(Text("\n".join(lines))))
+
+
+def _finding(stage: Mapping[str, Any]) -> str:
+    """What a stage will find, in a line."""
+    facts = stage["facts"]
+    how = f"{facts['bands']} bands of {facts['minima_a_band']} minima over shingles of {safe(facts['shingle'])}"
+    return f"{safe(stage['name'])}: {how}; {words(facts).lower()}"
 
 
 def _rule(rule: Mapping[str, Any]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from curate.render import curve as curves
 from curate.render import samples as sample_rows
 from curate.render.budget import Budget, View, folded, width
 from curate.render.svg import bin_words, histogram
@@ -51,8 +52,22 @@ def stage_view(
         "words": [_category(column, score, budget) for column, score in shown if score.get("kind") == "category"],
         "scores_left": max(0, len(scores) - len(shown)),
         "largest": _largest(entry.get("groups"), budget),
-        "details": _pairs({**(written.get("parameters") or {}), **(entry.get("detail") or {})}, budget),
+        "curve": _curve(entry),
+        "details": _pairs({**(written.get("parameters") or {}), **_simple(entry.get("detail") or {})}, budget),
     }
+
+
+def _curve(entry: Mapping[str, Any]) -> View | None:
+    detail = entry.get("detail") or {}
+    if not detail.get("curve"):
+        return None
+    limit = next((reason["limit"] for reason in entry["reasons"] if reason["rule"] == "at_least"), None)
+    return {"svg": curves.curve(detail, limit), "words": curves.words(detail), "missed": curves.missed(detail)}
+
+
+def _simple(detail: Mapping[str, Any]) -> dict[str, Any]:
+    """The numbers and words of a stage's evidence; what has a shape is drawn elsewhere."""
+    return {key: value for key, value in detail.items() if not isinstance(value, dict | list)}
 
 
 def _facts(entry: Mapping[str, Any]) -> list[str]:

@@ -20,7 +20,7 @@ import pyarrow as pa
 from curate.check import GroupCheck
 from curate.dataset import Part, Rows
 from curate.hashing import key_of
-from curate.meter import Meter
+from curate.meter import Meter, give_memory_back
 from curate.steps.base import Job, PlannedStage, StoredTask, publish, read_part
 from curate.steps.outside import outside_column, outside_row
 from curate.steps.rows import row_ids
@@ -31,6 +31,8 @@ Bools = npt.NDArray[np.bool_]
 BATCH_BYTES = 16 << 20
 """rows that hang together are compared in batches of about this much text, at most `MOST_BATCHES` of them"""
 MOST_BATCHES = 256
+GIANT = 4_000_000
+"""links of a batch so large that it needs the memory which allocators keep for later"""
 
 
 def group_check(stage: PlannedStage) -> GroupCheck:
@@ -163,6 +165,8 @@ class Verify(StoredTask):
         with meter.seconds("read", stage.name):
             first = self.segments + self.batch
             links = [job.store.read(self.groups, first + shard * self.batches) for shard in range(self.shards)]
+            if sum(table.num_rows for table in links) > GIANT:
+                give_memory_back()
             features = pa.concat_tables([job.store.read(key, 1 + self.batch) for key in self.features])
         with meter.seconds("score", stage.name):
             pairs, counts = check.verify(pa.concat_tables(links), features)
