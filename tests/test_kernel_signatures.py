@@ -148,9 +148,7 @@ def least(hashes: npt.NDArray[np.uint64], signing: minhash.Signing) -> npt.NDArr
 
 
 @pytest.mark.parametrize("similarity", [0.1, 0.5, 0.9])
-@pytest.mark.parametrize(
-    "size", [1_000, 10_000, 100_000, pytest.param(1_000_000, marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("size", [1_000, 10_000, 100_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
 def test_the_estimate_has_no_bias_and_the_error_of_theory(size: int, similarity: float) -> None:
     """1,000 pairs of sets, each with the 125 permutations of the default: the mean error's own error is at most 0.0014."""
     signing = minhash.signing(25, 5, 5, 0)

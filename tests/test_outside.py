@@ -55,9 +55,7 @@ def reference(tmp_path: Path) -> Path:
 
 
 def test_rows_like_the_reference_go_and_name_its_row(tmp_path: Path, reference: Path) -> None:
-    source = table(
-        [("a", "something quite different"), ("b", edited(sentence(3), 30)), ("c", " ".join(sentence(7)))]
-    )
+    source = table([("a", "something quite different"), ("b", edited(sentence(3), 30)), ("c", " ".join(sentence(7)))])
 
     done = run(source, tmp_path / "out", against=str(reference))
 
