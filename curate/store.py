@@ -147,17 +147,37 @@ class Writer:
 
     def add(self, table: pa.Table | pa.RecordBatch) -> int:
         """Append one table as a segment and return the segment's number."""
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, table.schema, options=self._options) as stream:
+        sink = _Digested(self._file)
+        with pa.ipc.new_stream(pa.PythonFile(sink, "w"), table.schema, options=self._options) as stream:
             stream.write(table)
-        data = sink.getvalue()
-        self._file.write(data)
-        self.segments.append((self.offset, data.size, xxhash.xxh3_128_hexdigest(data)))
-        self.offset += data.size
+        self.segments.append((self.offset, sink.size, sink.digest.hexdigest()))
+        self.offset += sink.size
         return len(self.segments) - 1
 
     def finish(self, facts: dict[str, Any]) -> None:
         self.facts = facts
+
+
+class _Digested:
+    """A file that also digests what is written to it: large tables go through without a copy of them in memory."""
+
+    closed = False
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+        self.digest, self.size = xxhash.xxh3_128(), 0
+
+    def write(self, data: Any) -> None:
+        view = memoryview(data)
+        self.digest.update(view)
+        self._file.write(view)
+        self.size += view.nbytes
+
+    def flush(self) -> None:
+        """What is buffered is written when the file is closed."""
+
+    def close(self) -> None:
+        """The file goes on with the next segment."""
 
 
 def flush(file: Any) -> None:
