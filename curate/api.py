@@ -70,6 +70,8 @@ __all__ = [
 ]
 
 ENGINES = ("local",)
+PATIENCE_S = 2.0
+"""kernels that are not loaded by then are being compiled, which takes about 15 s"""
 MENDINGS = 20
 """how often a run starts over because an intermediate was damaged; each time at least one is made anew"""
 
@@ -139,7 +141,7 @@ def run(
     before = None if baseline is None else read_document(Path(baseline), "report.json")
     started, clock = time.time(), time.perf_counter()
     with Events(events) as asked:
-        with _loading(pipeline):
+        with _loading(pipeline, Several(asked, *([progress] if progress else []))):
             files = _files(data, pipeline, folder.path)
         own = folder.path / "events.jsonl" if events is None else None
         with folder.locked(), Events(own) as log, _engine(able, files, workers, pipeline) as pool:
@@ -190,15 +192,22 @@ def _pipeline(given: Pipeline | Mapping[str, Any] | str | os.PathLike[str]) -> P
 
 
 @contextlib.contextmanager
-def _loading(pipeline: Pipeline) -> Iterator[None]:
-    """Let the checks load what they need in a thread, while the source's digests are made."""
+def _loading(pipeline: Pipeline, progress: Progress) -> Iterator[None]:
+    """Let the checks load what they need in a thread, while the source's digests are made; say so where it takes long."""
 
     def load() -> None:
         for stage in pipeline.stages:
             stage.check.load()
 
-    threading.Thread(target=load, daemon=True).start()
+    work = threading.Thread(target=load, daemon=True)
+    work.start()
     yield
+    work.join(PATIENCE_S)
+    if work.is_alive():
+        progress.start("compile kernels, once on a machine", 1, "checks")
+        work.join()
+        progress.advance()
+        progress.finish()
 
 
 def _files(data: object, pipeline: Pipeline, out: Path) -> tuple[SourceFile, ...]:
