@@ -88,6 +88,7 @@ def _stage(outcome: Outcome, stage: PlannedStage, facts: list[dict[str, Any]], r
         "rows_in": rows_in,
         "asked": asked,
         "missing": missing,
+        "missing_by": _missing_by(facts),
         "covered_share": _share(asked - missing, rows_in),
         "rejected": rejected,
         "rejected_share": _share(rejected, outcome.dataset.rows),
@@ -98,6 +99,15 @@ def _stage(outcome: Outcome, stage: PlannedStage, facts: list[dict[str, Any]], r
         entry["groups"] = _largest(outcome, stage)
     entry["detail"] = outcome.details.get(stage.name, {})
     return entry
+
+
+def _missing_by(facts: list[dict[str, Any]]) -> dict[str, dict[str, int]]:
+    """Rows without an answer by each category of an earlier stage, the most frequent first."""
+    counts: dict[str, Counter[str]] = {}
+    for fact in facts:
+        for column, words in fact.get("missing_by", {}).items():
+            counts.setdefault(column, Counter()).update(words)
+    return {column: dict(sorted(words.items(), key=lambda item: (-item[1], item[0]))) for column, words in counts.items()}
 
 
 def _reasons(outcome: Outcome, stage: PlannedStage, facts: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -104,3 +104,14 @@ def test_the_curve_is_drawn_with_its_limit_and_points() -> None:
 )
 def test_wilson_intervals(hits: int, of: int, low: float, high: float) -> None:
     assert wilson(hits, of) == (pytest.approx(low, abs=1e-4), pytest.approx(high, abs=1e-4))
+
+
+def test_rows_without_a_word_are_counted_by_their_language(tmp_path: Path) -> None:
+    english, german = "This is an English sentence with several words in it.", "Dies ist ein deutscher Satz mit vielen Wörtern."
+    texts = pa.table({"id": ["a", "b", "c", "d"], "text": [english, "...", None, german]})
+
+    run = api.run({**PIPELINE, "stages": ["language", "near_dup"]}, source=texts, out=tmp_path / "out")
+
+    stage = run.report["stages"]["near_dup"]
+    assert (stage["missing"], stage["missing_by"]) == (2, {"language.language": {"(missing)": 2}})
+    assert "2 without an answer (language.language: (missing) 2)" in (run.path / "report.html").read_text()

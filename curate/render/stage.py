@@ -77,8 +77,17 @@ def _facts(entry: Mapping[str, Any]) -> list[str]:
     if entry.get("asked") not in (None, entry["rows_in"]):
         facts.append(f"{count(entry['rows_in'] - entry['asked'])} not asked")
     if entry.get("missing"):
-        facts.append(f"{count(entry['missing'])} without an answer")
+        facts.append(f"{count(entry['missing'])} without an answer{_of_which(entry.get('missing_by') or {})}")
     return [*facts, f"{count(entry['kept'])} left"]
+
+
+def _of_which(missing_by: Mapping[str, Mapping[str, int]]) -> str:
+    """The most frequent categories of rows without an answer."""
+    told = [
+        f"{name(column, 80)}: " + ", ".join(f"{name(word, 40)} {count(rows)}" for word, rows in list(words.items())[:5])
+        for column, words in missing_by.items()
+    ]
+    return f" ({'; '.join(told)})" if told else ""
 
 
 def rule_words(rule: Mapping[str, Any]) -> str:

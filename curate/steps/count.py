@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from curate.check import Column
 from curate.dataset import shown
@@ -27,8 +28,24 @@ PART_WORDS, REPORT_WORDS = 1000, 50
 
 
 def count_stages(job: Job, fates: Fates, columns: Sequence[pa.Table]) -> list[dict[str, Any]]:
-    """Per stage: rows asked, rows without an answer, rejections by rule, and each column's summary."""
-    return [_count_stage(stage, fates, table) for stage, table in zip(job.stages, columns, strict=True)]
+    """Per stage: rows asked, rows without an answer, rejections by rule, and each column's summary.
+
+    Rows without an answer are also counted by the categories of earlier stages, such as their language.
+    """
+    out = []
+    known: dict[str, pa.Table] = {}
+    for stage, table in zip(job.stages, columns, strict=True):
+        unanswered = _unanswered(stage, table)
+        counted = _count_stage(stage, fates, table, unanswered)
+        if counted["missing"] and known:
+            position = table.column("position").filter(pa.array(unanswered))
+            counted["missing_by"] = {name: _words_at(words, position) for name, words in known.items()}
+        out.append(counted)
+        categories = [column.name for column in stage.columns if column.kind == "category"]
+        known |= {
+            f"{stage.name}.{name}": table.select(["position", name]).rename_columns(["position", "word"]) for name in categories
+        }
+    return out
 
 
 def count_groups(values: Mapping[str, pa.ChunkedArray], stage: npt.NDArray[np.int16]) -> pa.Table:
@@ -112,17 +129,30 @@ def edges_of(column: Column) -> npt.NDArray[np.float64]:
     return UNIT_EDGES if column.kind == "suspicion" or column.unit in ("share", "Jaccard") else WIDE_EDGES
 
 
-def _count_stage(stage: PlannedStage, fates: Fates, table: pa.Table) -> dict[str, Any]:
-    mine = fates.stage == stage.index
-    rules, counts = np.unique(np.where(fates.by_missing, -1 - fates.rule, fates.rule)[mine], return_counts=True)
-    scored = [column for column in stage.columns if column.kind not in ("vector", "link")]
-    missing = np.ones(table.num_rows, bool)
+def _unanswered(stage: PlannedStage, table: pa.Table) -> npt.NDArray[np.bool_]:
+    missing = np.full(table.num_rows, bool(stage.columns))
     for column in stage.columns:
         if column.kind != "link":
             missing &= table.column(column.name).is_null().to_numpy()
+    return missing
+
+
+def _words_at(words: pa.Table, position: pa.ChunkedArray) -> dict[str, int]:
+    """How many of these rows have each word of a category; those without one are under `(missing)`."""
+    found = words.column("word").take(pc.index_in(position, value_set=words.column("position").combine_chunks()))
+    counts = Counter({entry["values"]: entry["counts"] for entry in found.value_counts().to_pylist()})
+    nothing = counts.pop(None, 0)
+    listed, rest = _most(counts, PART_WORDS)
+    return listed | ({"(missing)": nothing} if nothing else {}) | ({"(other)": rest} if rest else {})
+
+
+def _count_stage(stage: PlannedStage, fates: Fates, table: pa.Table, missing: npt.NDArray[np.bool_]) -> dict[str, Any]:
+    mine = fates.stage == stage.index
+    rules, counts = np.unique(np.where(fates.by_missing, -1 - fates.rule, fates.rule)[mine], return_counts=True)
+    scored = [column for column in stage.columns if column.kind not in ("vector", "link")]
     return {
         "asked": table.num_rows,
-        "missing": int(missing.sum()) if stage.columns else 0,
+        "missing": int(missing.sum()),
         "rejected": int(mine.sum()),
         "reasons": {str(int(rule)): int(count) for rule, count in zip(rules, counts, strict=True)},
         "scores": {column.name: summary(column, table.column(column.name)) for column in scored},
