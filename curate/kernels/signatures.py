@@ -178,10 +178,8 @@ def _sign_texts(
                 break
             seen += found
             have = held + found
-            if pad.cursor[DONE] and 0 < seen < size:
-                for place in range(have, size):
-                    tokens[place] = NO_TOKEN
-                have = size
+            if pad.cursor[DONE] and seen < size:
+                have = _filled(tokens, have, size)
             for start in range(0, have - size + 1, STRIP):
                 count = min(STRIP, have - size + 1 - start)
                 _hash_shingles(tokens, start, count, signing.places, strip.shingles)
@@ -190,9 +188,7 @@ def _sign_texts(
                 if _chosen(strip.shingles, count):
                     most = first + MOST_SAMPLED
                     sampled[0] = _sample(strip.shingles, count, row, signed, sampled[0], most)
-            held = min(have, size - 1)
-            for place in range(held):
-                tokens[place] = tokens[have - held + place]
+            held = _carried(tokens, have, size)
         if slow[row]:
             sampled[0] = first
             continue
@@ -228,18 +224,32 @@ def _collect_texts(
                 break
             seen += found
             have = held + found
-            if pad.cursor[DONE] and 0 < seen < size:
-                for place in range(have, size):
-                    tokens[place] = NO_TOKEN
-                have = size
+            if pad.cursor[DONE] and seen < size:
+                have = _filled(tokens, have, size)
             made = max(have - size + 1, 0)
             _hash_shingles(tokens, 0, made, signing.places, values[room[row] + at :])
             at += made
-            held = min(have, size - 1)
-            for place in range(held):
-                tokens[place] = tokens[have - held + place]
+            held = _carried(tokens, have, size)
         if not slow[row]:
             counts[row] = _sort_unique(values[room[row] : room[row] + at], spare)
+
+
+@nb.njit(cache=True, nogil=True)
+def _filled(tokens: U64s, have: int, size: int) -> int:
+    """Fill a text of fewer tokens than a shingle has up to one; one of none is left as it is."""
+    if have == 0:
+        return 0
+    tokens[have:size] = NO_TOKEN
+    return max(have, size)
+
+
+@nb.njit(cache=True, nogil=True)
+def _carried(tokens: U64s, have: int, size: int) -> int:
+    """Move the tokens that later shingles begin with to the front; how many they are."""
+    held = min(have, size - 1)
+    for place in range(held):
+        tokens[place] = tokens[have - held + place]
+    return held
 
 
 @nb.njit(cache=True, nogil=True)
