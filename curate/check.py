@@ -181,6 +181,10 @@ class GroupCheck(Check):
         """
         raise NotImplementedError(f"{self.name} does not verify")
 
+    def compares(self, roles: Roles) -> tuple[str, ...]:
+        """The columns that rows from outside must have too."""
+        return roles.text
+
     def references(self) -> tuple[str, ...]:
         """Sources, or runs, whose rows are compared with too: they can be a witness and are never rejected."""
         return ()

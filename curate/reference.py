@@ -36,7 +36,7 @@ def compared_with(
             files = discover([_kept_rows(one) for one in check.references()], pipeline.read)
             taken = intake(job, files, run)
             used |= set(taken.keys)
-            _has_columns(stage, pipeline, taken.dataset)
+            _has_columns(stage.name, check.compares(pipeline.roles), taken.dataset)
             parts = _numbered_on(dataset, taken.dataset)
         folder = check.index_folder()
         state = "" if folder is None else Index.open(Path(folder), check.index_identity()).state
@@ -50,11 +50,11 @@ def _kept_rows(reference: str) -> str:
     return str(path / "kept") if (path / "manifest.json").exists() and (path / "kept").is_dir() else reference
 
 
-def _has_columns(stage: PlannedStage, pipeline: Pipeline, reference: Dataset) -> None:
-    for column in pipeline.roles.text:
+def _has_columns(stage: str, columns: Sequence[str], reference: Dataset) -> None:
+    for column in columns:
         if column not in reference.schema.names:
             raise RequestError(
-                f"`{stage.name}` compares `{column}`, a column that what it is compared with does not have",
+                f"`{stage}` compares `{column}`, a column that what it is compared with does not have",
                 place="against",
                 hint=did_you_mean(column, reference.schema.names),
             )

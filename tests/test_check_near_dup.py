@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import random
 import re
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -258,3 +259,70 @@ def _true_pairs(pairs: pa.Table, names: list[Any], name: str) -> dict[tuple[int,
     row = {key: place for place, key in enumerate(names)}
     left, right = ([row[key] for key in pairs[f"{name}_{side}"].to_pylist()] for side in "ab")
     return {(min(a, b), max(a, b)): s for a, b, s in zip(left, right, pairs["jaccard_w5"].to_pylist(), strict=True)}
+
+
+PEOPLE = pa.table(
+    {
+        "name": ["Anna Berg", "Ana Berg", "Anna Berg", "Otto Klein", None],
+        "street": ["12 Long Lane", "12 Long Lane", "7 Short Street", "12 Long Lane", "12 Long Lane"],
+        "town": ["Ulm", "Ulm", "Bonn", "Kiel", None],
+    }
+)
+
+
+def test_records_are_compared_column_by_column() -> None:
+    answers = run_check(near_dup(record=["name", "street", "town"]), PEOPLE, Roles()).to_pydict()
+
+    assert answers["near_copy_of"] == [None, 0, None, None, None]
+    assert 0.55 < answers["similarity"][1] < 1
+    assert answers["is_near_copy"][4] is None  # a street alone is no record
+
+
+def test_a_heavy_column_decides_about_records() -> None:
+    by_street = run_check(near_dup(record={"name": 1, "street": 50, "town": 1}), PEOPLE.slice(0, 4), Roles()).to_pydict()
+
+    assert by_street["near_copy_of"] == [None, 0, None, 0]
+
+
+@pytest.mark.parametrize("record", [{"name": 0}, {"name": -1}, ["name", "name"], {"name": {"chars": 1}}, 7])
+def test_records_that_make_no_sense_are_refused(record: Any) -> None:
+    with pytest.raises(RequestError, match="record"):
+        near_dup(record=record)
+
+
+def test_a_column_of_a_record_that_is_not_there_is_named() -> None:
+    with pytest.raises(RequestError, match="names the column `nme`"):
+        near_dup(record=["nme"]).needs(Roles(), PEOPLE.schema)
+
+
+def test_a_shingle_is_of_one_kind() -> None:
+    for two in ({"words": 3, "chars": 3}, {"words": 3, "record": ["name"]}):
+        with pytest.raises(RequestError, match="give one of"):
+            near_dup(**two)
+
+
+@pytest.mark.parametrize(
+    ("file", "columns", "least"),
+    [
+        (
+            "er_febrl/dataset3",
+            "given_name surname street_number address_1 address_2 suburb postcode state date_of_birth soc_sec_id",
+            0.95,
+        ),
+        ("er_cddb/records", "artist title tracks", 0.85),
+    ],
+)
+def test_records_of_known_truth(shared: Path, file: str, columns: str, least: float) -> None:
+    names = columns.split()
+    table = pq.read_table(shared / "data" / f"{file}.parquet")
+
+    answers = run_check(near_dup(record=names), table.select(names), Roles()).to_pydict()
+
+    truth = table["cluster"].to_pylist()
+    group = [row if kept is None else kept for row, kept in enumerate(answers["near_copy_of"])]
+    right, made, wanted = (_pairs_in(each) for each in (list(zip(truth, group, strict=True)), group, truth))
+    assert 2 * right / (made + wanted) >= least
+
+
+def _pairs_in(groups: list[Any]) -> int:
+    return sum(size * (size - 1) // 2 for size in Counter(groups).values())

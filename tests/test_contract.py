@@ -16,6 +16,7 @@ GIVEN += [
     ("exact_dup", {"of": ["label", "width"], "normalise": False, "prefer": {"order": ["test", "train"], "of": "part"}}),
     ("near_dup", {"similarity": 0.5, "prefer": [{"highest": "width"}, {"newest": "name"}]}),
     ("near_dup", {"similarity": 0.1, "words": 1, "max_bucket_rows": 2}),
+    ("near_dup", {"record": {"body": 2, "name": {"weight": 1, "chars": 4}}, "similarity": 0.4}),
     ("near_dup", {"similarity": 0.6, "words": 3, "prefer": ["longest", {"order": ["test", "train"], "of": "part"}]}),
     ("near_dup", {"similarity": 0.6, "chars": 8, "bands": 40, "rows": 2, "prefer": ["longest", {"newest": "width"}]}),
     ("language", {"allowed": ["en", "jpn", "Thai"], "min_confidence": 0.1, "sample_bytes": 96}),

@@ -12,6 +12,7 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
+from curate.kernels.records import record_similarity
 from curate.kernels.vectors import signed
 
 U64 = np.uint64
@@ -38,6 +39,8 @@ class Alike(NamedTuple):
     buckets: Int64s
     bounds: Int64s
     sets: U64s
+    weights: Floats
+    """of the columns of records; none for texts"""
 
 
 class Crowd(NamedTuple):
@@ -267,7 +270,10 @@ def _most_hopeful(candidates: Int64s, hits: Int64s, found: int, most: int) -> in
 
 @nb.njit(cache=True, nogil=True, inline="always")
 def _similarity(alike: Alike, one: int, two: int, least: float) -> float:
-    """The Jaccard similarity of two rows, or 0 where their sizes alone rule out `least`."""
+    """The Jaccard similarity of two rows, or that of two records; or 0 where their sizes alone rule out `least`."""
+    if alike.weights.size:
+        bounds = alike.bounds
+        return record_similarity(alike.sets, bounds[one], bounds[one + 1], bounds[two], bounds[two + 1], alike.weights)
     few = alike.bounds[one + 1] - alike.bounds[one]
     many = alike.bounds[two + 1] - alike.bounds[two]
     if few > many:
