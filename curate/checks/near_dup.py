@@ -16,8 +16,8 @@ from curate.check import Column, GroupCheck, parameters
 from curate.dataset import Names, Roles, Rows
 from curate.errors import RequestError, did_you_mean
 from curate.groups import run_lengths, run_starts
-from curate.hashing import mix64
 from curate.intervals import wilson
+from curate.met_again import flags, met_again, named_inside, names
 from curate.policy import AtLeast, Rule
 from curate.prefer import Prefer, best_first, columns_needed, preference_columns
 from curate.records import Record
@@ -230,7 +230,7 @@ class NearDup(GroupCheck):
                 "row": np.arange(len(rows), dtype=np.uint64),
                 "shingles": pa.LargeListArray.from_arrays(pa.array(bounds), pa.array(values)),
                 **preference_columns(rows, self.prefer, self.compares(rows.roles)),
-                **(_names(rows, bounds, values) if self.against or self.index else {}),
+                **(names(rows, bounds, values) if self.against or self.index else {}),
             }
         )
 
@@ -264,7 +264,7 @@ class NearDup(GroupCheck):
         bounds, values = self._sets(rows)
         made = {
             "row": np.arange(len(rows), dtype=np.uint64),
-            **_names(rows, bounds, values),
+            **names(rows, bounds, values),
             "shingles": pa.LargeListArray.from_arrays(pa.array(bounds), pa.array(values)),
         }
         bands = np.arange(0, keys.size + 1, keys.shape[1], dtype=np.int64)
@@ -276,14 +276,14 @@ class NearDup(GroupCheck):
         from curate.kernels.survivors import COMPARED, CUT, FULL, survivors
 
         sets, features = features.column("shingles").combine_chunks(), features.drop_columns(["shingles"]).combine_chunks()
-        row, outside = features.column("row").to_numpy(), _flags(features, "outside")
+        row, outside = features.column("row").to_numpy(), flags(features, "outside")
         weights = np.array([column.weight for column in self.record])
         alike, samples = _alike(links, row, sets, weights)
         order = best_first(features, self.prefer)
         order = np.concatenate([np.sort(order[outside[order]]), order[~outside[order]]])
-        itself = _met_again(features, outside, order)
+        itself = met_again(features, outside, order)
         witness, value, counts = survivors(alike, order, outside, itself, self.similarity, self.max_bucket_rows)
-        witness = _named_inside(witness, itself, order)
+        witness = named_inside(witness, itself, order)
         removed = np.flatnonzero(witness >= 0)
         pairs = {"row": row[removed], "other": row[witness[removed]], "similarity": value[removed]}
         counted = {"compared": counts[COMPARED], "cut_rows": counts[CUT], "full_buckets": counts[FULL]}
@@ -355,47 +355,6 @@ class NearDup(GroupCheck):
             counted[f"sampled_found_{at}"] = int(np.count_nonzero(together & (step == at)))
         above = value >= self.similarity
         return counted | {"sampled": int(above.sum()), "sampled_found": int((above & together).sum())}
-
-
-def _names(rows: Rows, bounds: Int64s, values: U64s) -> dict[str, pa.Array]:
-    """The id of each row, and a hash of its set of shingles: together they tell a row that is met again."""
-    sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(mix64(values), dtype=np.uint64)])
-    ids = rows.text(rows.roles.id) if rows.roles.id else pa.nulls(len(rows), pa.large_string())
-    return {"id": ids, "content": pa.array(sums[bounds[1:]] - sums[bounds[:-1]])}
-
-
-def _flags(table: pa.Table, name: str) -> npt.NDArray[np.bool_]:
-    if name not in table.column_names:
-        return np.zeros(table.num_rows, np.bool_)
-    return np.asarray(table.column(name).to_numpy(zero_copy_only=False), np.bool_)
-
-
-def _met_again(features: pa.Table, outside: npt.NDArray[np.bool_], order: Int64s) -> Int64s:
-    """For each row of the input the row from outside that it is: of the same id and the same set of shingles; else -1."""
-    itself = np.full(features.num_rows, -1, np.int64)
-    if not outside.any() or "id" not in features.column_names:
-        return itself
-    names = list(zip(features["id"].to_pylist(), features["content"].to_pylist(), strict=True))
-    known = {names[row]: row for row in order[::-1].tolist() if outside[row] and names[row][0] is not None}
-    for row in np.flatnonzero(~outside).tolist():
-        itself[row] = known.get(names[row], -1)
-    return itself
-
-
-def _named_inside(witness: Int64s, itself: Int64s, order: Int64s) -> Int64s:
-    """Name, for a witness from outside that is also a kept row of the input and preferred to the removed one, that row."""
-    turn = np.empty(len(order), np.int64)
-    turn[order] = np.arange(len(order))
-    here = np.full(len(order), -1, np.int64)
-    again = np.flatnonzero((itself >= 0) & (witness < 0))
-    again = again[np.argsort(-turn[again])]
-    here[itself[again]] = again  # the most preferred is written last
-    removed = np.flatnonzero(witness >= 0)
-    inside = here[witness[removed]]
-    better = (inside >= 0) & (turn[inside] < turn[removed])
-    named = witness.copy()
-    named[removed[better]] = inside[better]
-    return named
 
 
 def _alike(
