@@ -155,7 +155,7 @@ def keys(cells: Sequence[pa.LargeStringArray], how: Comparison) -> tuple[Int64s,
     """The records of which enough is filled to be compared, and their keys (records x keys a row), all even.
 
     `cells` are the columns, equally long. Records without a common key are not worth comparing.
-    Cost: one pass, about 4 s a core for a million records of five short cells and 52 keys.
+    Cost: one pass, 5 to 6 s for a million records of five short cells and 52 keys (one core of a busy machine).
     """
     from curate.kernels.records import Slots, record_keys, record_sets
 

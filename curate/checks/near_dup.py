@@ -63,7 +63,8 @@ class NearDup(GroupCheck):
 
     *When it is wrong*: a few words can matter more than their number. Of two contracts of 2,000 words that
     differ in the name and the sum, one is flagged at 0.99; of two releases of a page, perhaps the newer (set
-    `prefer`). And it misses paraphrases, translations, and short texts one word apart: "Route 11 is closed"
+    `prefer`). Of records at one address, relatives are alike: give names and dates of birth more weight. And it
+    misses paraphrases, translations, and short texts one word apart: "Route 11 is closed"
     and "Route 12 is closed" both stay.
     """
 
@@ -168,6 +169,8 @@ class NearDup(GroupCheck):
 
     def banding(self) -> tuple[int, int]:
         """The bands, and the minima in each, that are used."""
+        if self.record and self.bands is None and self.rows is None:
+            return records.choose_keys(self.similarity)
         return minhash.choose_bands(self.similarity, self.bands, self.rows)
 
     def detection_curve(self) -> tuple[tuple[float, float], ...]:
@@ -184,7 +187,8 @@ class NearDup(GroupCheck):
         """Pairs compared, rows and buckets with more candidates than are compared, and what a sample of pairs says.
 
         `missed` is about pairs at or above the limit that a sampled shingle brought together: how many share no band, as
-        a share with its Wilson interval at 95 %. `observed` are such pairs by similarity: from, to, sampled, found.
+        a share with its Wilson interval at 95 %; None for records, of which no sample is taken. `observed` are such
+        pairs by similarity: from, to, sampled, found.
         """
         sampled, found = int(counts.get("sampled", 0)), int(counts.get("sampled_found", 0))
         low, high = wilson(sampled - found, sampled)
@@ -194,7 +198,9 @@ class NearDup(GroupCheck):
             "compared_pairs": int(counts.get("compared", 0)),
             "cut_rows": int(counts.get("cut_rows", 0)),
             "full_buckets": int(counts.get("full_buckets", 0)),
-            "missed": {"sampled": sampled, "not_found": sampled - found, "share": share, "low": low, "high": high},
+            "missed": None
+            if self.record
+            else {"sampled": sampled, "not_found": sampled - found, "share": share, "low": low, "high": high},
             "observed": [
                 [at / STEPS, (at + 1) / STEPS, int(counts[f"sampled_{at}"]), int(counts[f"sampled_found_{at}"])]
                 for at in sorted(steps)
@@ -333,7 +339,8 @@ class NearDup(GroupCheck):
 
     def _shingle(self) -> str:
         if self.record:
-            return f"the characters of {', '.join(f'{column.name} ({column.chars})' for column in self.record)}"
+            cells = ", ".join(f"{column.name} ({column.chars} characters, weight {column.weight:g})" for column in self.record)
+            return f"1 cell of {cells}"
         signing = self._signing()
         kind = ("words, or characters where a script has no spaces", "words", "characters")[signing.mode]
         return f"{len(signing.places)} {kind}"
