@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import statistics
 import subprocess
 import sys
@@ -24,10 +25,15 @@ COPIES = 0.07
 
 @dataclass(frozen=True)
 class Cost:
-    """One process tree: wall seconds, and the most memory all its processes held together."""
+    """One process tree: wall seconds, the most memory all its processes held together, and their CPU seconds."""
 
     wall_s: float
     peak_bytes: int
+    cpu_s: float
+
+
+class Failed(SystemExit):
+    """A command that did not end well, or not in time; uncaught, its message and exit code 1."""
 
 
 def corpus(megabytes: int, median_bytes: int = 2_000) -> Path:
@@ -50,19 +56,27 @@ def corpus(megabytes: int, median_bytes: int = 2_000) -> Path:
     return path
 
 
-def measured(command: Sequence[str]) -> Cost:
-    """Run a command in a fresh process; raise if it fails."""
+def measured(command: Sequence[str], limit_s: float | None = None) -> Cost:
+    """Run a command in a fresh process; raise `Failed` if it fails or takes longer than the limit."""
     start = time.perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    peak = [0]
-    watcher = threading.Thread(target=_watch, args=(process, peak))
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    seen = _Seen()
+    watcher = threading.Thread(target=seen.watch, args=(process,))
     watcher.start()
-    _, errors = process.communicate()
-    wall = time.perf_counter() - start
-    watcher.join()
+    try:
+        _, errors = process.communicate(timeout=limit_s)
+    except BaseException as err:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        if isinstance(err, subprocess.TimeoutExpired):
+            raise Failed(f"took more than {limit_s:.0f} s") from err
+        raise
+    finally:
+        wall = time.perf_counter() - start
+        watcher.join()
     if process.returncode:
-        raise SystemExit(f"{' '.join(command)} failed:\n{errors}")
-    return Cost(wall, peak[0])
+        raise Failed(f"{' '.join(command)} failed:\n{errors}")
+    return Cost(wall, seen.peak_bytes, sum(seen.cpu_s.values()))
 
 
 def curate(*arguments: str | Path) -> list[str]:
@@ -123,10 +137,19 @@ def _documents(rng: np.random.Generator, words: list[str], count: int, median_by
     return texts
 
 
-def _watch(process: subprocess.Popen[str], peak: list[int]) -> None:
-    while process.poll() is None:
-        peak[0] = max(peak[0], sum(_resident(pid) for pid in _tree(process.pid)))
-        time.sleep(0.02)
+class _Seen:
+    """The most memory of a process tree at one time, and the last known CPU seconds of each process in it."""
+
+    def __init__(self) -> None:
+        self.peak_bytes = 0
+        self.cpu_s: dict[int, float] = {}
+
+    def watch(self, process: subprocess.Popen[str]) -> None:
+        while process.poll() is None:
+            tree = _tree(process.pid)
+            self.peak_bytes = max(self.peak_bytes, sum(map(_resident, tree)))
+            self.cpu_s |= {pid: used for pid in tree if (used := _cpu_s(pid)) is not None}
+            time.sleep(0.02)
 
 
 def _tree(root: int) -> list[int]:
@@ -147,3 +170,11 @@ def _resident(pid: int) -> int:
         return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, IndexError):
         return 0
+
+
+def _cpu_s(pid: int) -> float | None:
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
