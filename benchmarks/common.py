@@ -75,7 +75,7 @@ def measured(command: Sequence[str], limit_s: float | None = None) -> Cost:
         wall = time.perf_counter() - start
         watcher.join()
     if process.returncode:
-        raise Failed(f"{' '.join(command)} failed:\n{errors}")
+        raise Failed(f"exit code {process.returncode}: {' '.join(command)}\n{errors}")
     return Cost(wall, seen.peak_bytes, sum(seen.cpu_s.values()))
 
 

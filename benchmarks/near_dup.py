@@ -90,7 +90,8 @@ def main() -> None:
         for folder in folders:
             results = compare(folder / "corpus.parquet", Path(work), asked)
             found["corpora"].append(_facts(folder / "corpus.parquet") | {"sides": [asdict(result) for result in results]})
-            print("", *(growth_row(found) if asked.growth else table(results, found["corpora"][-1])), sep="\n", flush=True)
+            lines = growth_row(found["corpora"]) if asked.growth else ["", *table(results, found["corpora"][-1])]
+            print(*lines, sep="\n", flush=True)
     if asked.growth:
         print(f"\ntime grows with size to the power of {exponent(found['corpora']):.3f}")
     if asked.out:
@@ -111,14 +112,14 @@ def compare(source: Path, work: Path, asked: argparse.Namespace) -> list[Result]
         try:
             sides.append(Side(peer.name, partial(peer.command, installed(peer, asked.cache)), peer.removed))
         except Failed as err:
-            results[peer.name].failures.append(str(err))
+            results[peer.name].failures.append(str(err))  # it is no side, so this stays
     for turn, side in itertools.product(range(-1, asked.repeat), sides):
         result = results[side.name]
         slow = turn > 0 and side.name != OURS and result.costs and result.costs[0].wall_s > SLOW_S
         if not (slow or (len(result.failures) > 1 and not result.costs)):
             _turn(side, result, small if turn < 0 else source, work / side.name, asked.limit_s, truth if turn >= 0 else None)
         if turn < 0:
-            result.costs, result.load, result.stage_s = [], [], []
+            result.costs, result.load, result.stage_s, result.failures = [], [], [], []
     return list(results.values())
 
 
@@ -127,8 +128,8 @@ def table(results: Sequence[Result], facts: dict[str, Any]) -> list[str]:
     ours = results[0]
     loads = [load for result in results for load in result.load]
     lines = [
-        f"{facts['rows']:,} documents, {facts['megabytes']:.0f} MB of text, {facts['pairs']:,} pairs at 0.8 or more; "
-        f"load of the machine before a run: median {statistics.median(loads):.1f}, highest {max(loads):.1f}",
+        f"{facts['rows']:,} documents, {facts['megabytes']:,.0f} MB of text, {facts['pairs']:,} pairs at 0.8 or more; "
+        f"load before a run, the run before it included: median {statistics.median(loads):.1f}, highest {max(loads):.1f}",
         "",
         "| | setting | s | (min–max) | × ours | CPU s | peak MB | removed | precision | recall ≥ 0.82 | 0.80–0.82 | all pairs |",
         "|---|---|---|---|---|---|---|---|---|---|---|---|",
@@ -151,7 +152,8 @@ def table(results: Sequence[Result], facts: dict[str, Any]) -> list[str]:
         )
     for result in results:
         if result.failures and result.costs:
-            lines += ["", f"{result.name}: {len(result.failures)} runs failed and are left out: {result.failures[0]}"]
+            runs = len(result.failures) + len(result.costs)
+            lines += ["", f"{result.name}: {len(result.failures)} of {runs} runs failed and are left out ({result.failures[0]})."]
     if ours.stage_s and ours.worth:
         stage_s = statistics.median(ours.stage_s)
         lines += ["", f"The stage near_dup itself: {stage_s:.2f} s, {facts['megabytes'] / stage_s:.0f} MB/s. "]
@@ -160,16 +162,20 @@ def table(results: Sequence[Result], facts: dict[str, Any]) -> list[str]:
     return lines
 
 
-def growth_row(found: dict[str, Any]) -> list[str]:
+def growth_row(corpora: Sequence[dict[str, Any]]) -> list[str]:
     """The line of the last corpus, under a head for the first."""
-    facts = found["corpora"][-1]
+    facts = corpora[-1]
     (ours,) = facts["sides"]
     wall_s = statistics.median(cost["wall_s"] for cost in ours["costs"])
     peak = max(cost["peak_bytes"] for cost in ours["costs"]) / 1e6
-    head = ["| MB of text | documents | s | MB/s | stage s | peak MB |", "|---|---|---|---|---|---|"]
+    head = [
+        "",
+        "| MB of text | documents | s | MB/s | stage s | peak MB | exponent from the line above |",
+        "|---|---|---|---|---|---|---|",
+    ]
     line = f"| {facts['megabytes']:,.0f} | {facts['rows']:,} | {wall_s:.2f} | {facts['megabytes'] / wall_s:.0f} | "
-    line += f"{statistics.median(ours['stage_s']):.2f} | {peak:,.0f} |"
-    return [*(head if len(found["corpora"]) == 1 else []), line]
+    line += f"{statistics.median(ours['stage_s']):.2f} | {peak:,.0f} | "
+    return [*(head if len(corpora) == 1 else []), line + (f"{exponent(corpora[-2:]):.2f} |" if len(corpora) > 1 else "|")]
 
 
 def exponent(corpora: Sequence[dict[str, Any]]) -> float:
@@ -196,7 +202,8 @@ def _turn(side: Side, result: Result, source: Path, work: Path, limit_s: float, 
     try:
         result.costs.append(measured(side.command(source, work), limit_s))
     except Failed as err:
-        result.failures.append(last_line(str(err)))
+        what, _, said = str(err).partition("\n")
+        result.failures.append(what.partition(": ")[0] + (f": {last_line(said)}" if said.strip() else ""))
         return
     result.load.append(load)
     if side.name == OURS:

@@ -9,10 +9,10 @@ OUT then holds
 - `corpus.parquet`: `id` (0, 1, … in order) and `text`, the planted rows shuffled among the others;
 - `truth_pairs.parquet`: rows `a` < `b`, the `kind` of plant, the Jaccard similarity aimed at (`target_j`) and the
   exact one (`j`), of the sets of word 5-grams;
-- `corpus.json`: counts, seed, packages.
+- `corpus.json`: counts, seed, and a digest of the paragraphs: of equal digests and seeds the rows are equal.
 
 A word is a run of letters, digits and underscores with the marks on them, after NFC and case folding (in scripts without
-spaces, one character). The packages hold about 30 MB of paragraphs, each used once a *pass*. From the second pass on every
+spaces, one character). The packages hold 21 MB of paragraphs, each used once a *pass*. From the second pass on every
 word is replaced by another of its length and frequency, the same one throughout the pass: lengths, bytes and repetitions
 stay as they are in English, and hardly a sentence comes twice. The same options and packages give the same rows.
 """
@@ -135,7 +135,8 @@ def make(paragraphs: Path, folder: Path, megabytes: float, seed: int = 1, worker
     else:
         with ProcessPoolExecutor(workers) as processes:
             facts = _write(processes.map(_pass, passes), folder, megabytes, seed)
-    facts |= {"seed": seed, "passes": len(passes)}
+    digest = hashlib.blake2b("\n".join(loaded(paragraphs)).encode(), digest_size=16).hexdigest()
+    facts |= {"seed": seed, "passes": len(passes), "paragraphs": len(loaded(paragraphs)), "paragraphs_digest": digest}
     (folder / "corpus.json").write_text(json.dumps(facts, indent=1) + "\n")
     return facts
 

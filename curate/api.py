@@ -1,10 +1,14 @@
-"""The verbs as functions. The command line and Python call the same ones."""
+"""The verbs as functions. The command line and Python call the same ones.
+
+Verbs that a run does without are imported on first use.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
 import functools
+import importlib
 import os
 import re
 import threading
@@ -12,44 +16,41 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from curate import execute, manifest
+from curate import documents, execute
 from curate import report as reporting
-from curate.assume import assume, init
 from curate.dataset import without_views
-from curate.describe import checks, schema
-from curate.diff import diff
-from curate.doctor import doctor
 from curate.engines.base import Engine
 from curate.engines.local import InProcess, ProcessPool, Threads
 from curate.errors import InputError, RequestError, did_you_mean
 from curate.gate import evaluate
 from curate.held import Held
-from curate.index import index
 from curate.intake import Intake, in_place, intake, intake_memory
 from curate.pipeline import Pipeline
 from curate.plan import fit_workers, resolve, runs_here, shard_count
-from curate.planning import Plan, plan
 from curate.progress import Progress, Several
 from curate.reference import compared_with
 from curate.render.events import Events
-from curate.render.html import render
-from curate.render.junit import junit
-from curate.rerender import report
+from curate.rerender import report, write_page
 from curate.rundir import RunDir, read_document
 from curate.source.discover import SourceFile, discover
 from curate.source.memory import is_data
 from curate.specfile import read_pipeline
 from curate.steps.base import Job
-from curate.steps.outside import NAMED
-from curate.steps.sample import samples
 from curate.steps.unreadable import unreadable
-from curate.steps.write import SHOWN_SEGMENT
 from curate.store import DamagedError
-from curate.why import why
+
+if TYPE_CHECKING:
+    from curate.assume import assume, init
+    from curate.describe import checks, schema
+    from curate.diff import diff
+    from curate.doctor import doctor
+    from curate.index import index
+    from curate.planning import Plan, plan
+    from curate.why import why
 
 __all__ = [
     "Plan",
@@ -69,11 +70,21 @@ __all__ = [
     "why",
 ]
 
+_HOME = {
+    **{"assume": "assume", "init": "assume", "checks": "describe", "schema": "describe", "diff": "diff", "doctor": "doctor"},
+    **{"index": "index", "Plan": "planning", "plan": "planning", "why": "why"},
+}
 ENGINES = ("local",)
 PATIENCE_S = 2.0
 """kernels that are not loaded by then are being compiled, which takes about 15 s"""
 MENDINGS = 20
 """how often a run starts over because an intermediate was damaged; each time at least one is made anew"""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module `curate.api` has no attribute `{name}`")
+    return getattr(importlib.import_module(f"curate.{_HOME[name]}"), name)
 
 
 @dataclass(frozen=True)
@@ -157,7 +168,8 @@ def run(
                 _unchanged(files, stamps)  # whatever it was, a file that changed under the run explains it
                 raise
             report = reporting.build(pipeline.name, outcome, time.perf_counter() - clock, pool.workers)
-            done = _publish_documents(pipeline, outcome, files, folder, until, started, report, before)
+            judged = documents.publish(pipeline, outcome, files, folder, until, started, report, before)
+            done = Run(folder.path, report, judged)
             for record in (asked, log):
                 record.write("run_finished", path=str(done.path), exit_code=done.exit_code, rows=report["rows"])
             return done
@@ -166,18 +178,20 @@ def run(
 def gate(run_dir: str | Path, baseline: str | Path | None = None) -> dict[str, Any]:
     """Judge a finished run again by its pipeline's limits, perhaps against a baseline run.
 
-    Writes `gate.json` and `junit.xml` of the run anew, and `report.html`, which shows the verdict.
+    Writes `gate.json` and `junit.xml` of the run anew, and `report.html`, which shows the verdict. Raises `BusyError`
+    where a run works in the folder.
     """
     path = Path(run_dir)
-    numbers, record = read_document(path, "report.json"), read_document(path, "manifest.json")
-    pipeline = Pipeline.from_dict(
-        {key: record["pipeline"][key] for key in ("name", "gate") if key in record["pipeline"]} | {"stages": ["missing"]}
-    )
-    before = None if baseline is None else read_document(Path(baseline), "report.json")
-    result = evaluate(pipeline.gate, numbers, before).to_dict()
-    _publish_gate(RunDir(path), result, numbers)
-    report(run_dir)
-    return result
+    with RunDir(path).held():
+        numbers, record = read_document(path, "report.json"), read_document(path, "manifest.json")
+        pipeline = Pipeline.from_dict(
+            {key: record["pipeline"][key] for key in ("name", "gate") if key in record["pipeline"]} | {"stages": ["missing"]}
+        )
+        before = None if baseline is None else read_document(Path(baseline), "report.json")
+        result = evaluate(pipeline.gate, numbers, before).to_dict()
+        documents.publish_gate(RunDir(path), result, numbers)
+        write_page(run_dir)
+        return result
 
 
 def default_out(name: str) -> Path:
@@ -294,6 +308,8 @@ def _attempt(asked: _Request, blank: Job, given: Intake | None) -> execute.Outco
     runner.tasks, runner.reused = first.tasks, first.reused
     runner.used = first.used | set(taken.keys) | far
     runner.outside = outside
+    if asked.engine.shares_memory and asked.engine.workers > 1:
+        threading.Thread(target=documents.foresee, daemon=True).start()
     states = execute.score(runner, taken.dataset)
     bad = sum(unreadable(job, part).num_rows for part in taken.dataset.parts)
     execute.check_quarantine(pipeline, job, taken.dataset.parts, bad)
@@ -318,57 +334,3 @@ def _unchanged(files: Sequence[SourceFile], stamps: Sequence[tuple[int, int] | N
             raise InputError(
                 "the file changed while it was being read", place=file.name, hint="let it rest and run the same command again"
             )
-
-
-def _publish_documents(
-    pipeline: Pipeline,
-    outcome: execute.Outcome,
-    files: Sequence[SourceFile],
-    folder: RunDir,
-    until: str | None,
-    started: float,
-    report: dict[str, Any],
-    baseline: dict[str, Any] | None,
-) -> Run:
-    """report.json, samples.json, gate.json, report.html and, last of all, manifest.json."""
-    judged = None if pipeline.gate is None else evaluate(pipeline.gate, report, baseline).to_dict()
-    store = outcome.job.store
-    far = pa.concat_tables([NAMED.empty_table(), *(store.read(key) for key in outcome.outside)])
-    shown = pa.concat_tables([*(store.read(task.key, SHOWN_SEGMENT) for task in outcome.writes), far], promote_options="default")
-    _name_witnesses(folder.path, report, {row["row"]: row for row in far.to_pylist()})
-    rows = samples(outcome.job, outcome.dataset, outcome.choose, shown, report)
-    folder.write_document("report.json", report)
-    folder.write_document("samples.json", rows)
-    _publish_gate(folder, judged, report)
-    record = manifest.build(pipeline, outcome, files, until=until, started=started, costs=report["costs"])
-    folder.write_text("report.html", render(report, record, judged, rows, folder.given))
-    folder.write_document("manifest.json", record)
-    return Run(folder.path, report, judged)
-
-
-def _publish_gate(folder: RunDir, judged: dict[str, Any] | None, report: dict[str, Any]) -> None:
-    """gate.json and junit.xml; neither where no gate was asked for."""
-    if judged is None:
-        for name in ("gate.json", "junit.xml"):
-            (folder.path / name).unlink(missing_ok=True)
-        return
-    folder.write_document("gate.json", judged)
-    folder.write_text("junit.xml", junit(judged, report))
-
-
-def _name_witnesses(path: Path, report: dict[str, Any], far: Mapping[int, Mapping[str, Any]]) -> None:
-    """Give the rows that lead the largest groups the caller's ids; those from outside have no number and a place."""
-    import polars as pl
-
-    leaders = [row for stage in report["stages"].values() for row in stage.get("groups", {}).get("largest", ())]
-    wanted = [row["witness_row"] for row in leaders]
-    ids: dict[int, str | None] = {}
-    if wanted:
-        verdicts = pl.scan_parquet(sorted(map(str, (path / "verdicts").glob("*.parquet"))), glob=False)
-        found = verdicts.filter(pl.col("row_id").is_in(wanted)).select("row_id", "id").collect()
-        ids = dict(found.iter_rows())
-    for row in leaders:
-        row["witness_id"] = ids.get(row["witness_row"])
-        if row["witness_row"] in far:
-            known = far[row["witness_row"]]
-            row |= {"witness_row": None, "witness_id": known["id"], "witness_source": known["source"]}

@@ -162,6 +162,13 @@ class GroupCheck(Check):
     def keys(self, rows: Rows) -> pa.Table:
         """Columns `row` (index into `rows`), `key` (uint64, well mixed) and whatever `match` wants carried."""
 
+    def keyed(self, rows: Rows) -> tuple[pa.Table, Mapping[str, pa.Array]]:
+        """`keys`, and remarks: by name, one word a row (string) of which something is to be said, null for the others.
+
+        The report counts the words of a remark, and its rows by the categories of earlier stages, such as their language.
+        """
+        return self.keys(rows), {}
+
     @abstractmethod
     def match(self, shard: pa.Table) -> pa.Table:
         """From `keys` rows with `row` made a row id: pairs as columns `row` and `other` (row ids), plus what `settle` needs.

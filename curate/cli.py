@@ -11,6 +11,7 @@ Nothing heavy is imported before a command runs, so `curate --help` is quick.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import gc
 import json
@@ -74,12 +75,12 @@ Changes = Annotated[
 ]
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command and give its exit code."""
+def main(arguments: Sequence[str] | None = None, *, alone: bool = False) -> int:
+    """Run one command and give its exit code; `alone`: the process does nothing else."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     as_json = "--json" in given
     try:
-        code = int(app(args=given, prog_name="curate", standalone_mode=False) or 0)
+        code = int(app(args=given, prog_name="curate", standalone_mode=False, obj=alone) or 0)
         return _stopped(as_json) if code == STOPPED else code  # typer has caught the Ctrl-C
     except typer.Exit as stop:
         return stop.exit_code
@@ -105,8 +106,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def leave() -> None:
     """Run one command and end the process with its exit code at once: to take compiled code apart costs 0.4 s."""
     gc.set_threshold(50_000)  # what a command makes lives as long as it does
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # no check of ours does linear algebra, and its threads spin at the start
     os.environ.setdefault("MIMALLOC_PURGE_DELAY", "1000")  # ms: batches follow each other, and fresh memory must be zeroed
-    code = main()
+    code = main(alone=True)
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -145,6 +147,7 @@ def plan(
 
 @app.command()
 def run(
+    context: typer.Context,
     pipeline: PipelineFile,
     source: Source = None,
     out: Annotated[
@@ -165,11 +168,13 @@ def run(
     the default text pipeline.
     """
     from curate import api, ci
+    from curate.lean import can_do_without, lean
     from curate.render import terminal
     from curate.render.progress import TerminalProgress
 
     loaded, assumed = _load(pipeline, changes or [])
-    with TerminalProgress(terminal.console_on()) as bars:
+    slim = context.obj and can_do_without(stage.check for stage in loaded.stages)
+    with TerminalProgress(terminal.console_on()) as bars, lean() if slim else contextlib.nullcontext():
         done = api.run(
             loaded,
             source=_sources(source),

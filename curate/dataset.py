@@ -13,7 +13,6 @@ from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
-import polars as pl
 import pyarrow as pa
 from pydantic import BeforeValidator
 
@@ -158,6 +157,8 @@ class Rows:
 
     def whole_text(self) -> pa.LargeStringArray:
         """The text of each row: its text columns as lines below each other, nulls left out; null where all are null."""
+        import polars as pl
+
         cells = [self.text(column) for column in self.roles.text]
         if len(cells) == 1:
             return cells[0]

@@ -5,12 +5,16 @@ Both are read off the same fields that validate a pipeline, so neither can drift
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import inspect
+import itertools
+import textwrap
 from collections.abc import Mapping
 from typing import Any, get_args
 
 from pydantic import TypeAdapter
+from pydantic.json_schema import GenerateJsonSchema
 
 from curate.check import Check, FitCheck, RowCheck, catalogue
 from curate.dataset import Roles
@@ -100,7 +104,7 @@ def _source() -> dict[str, Any]:
 
 def _schema_of(cls: type, called: str, defs: dict[str, Any]) -> dict[str, Any]:
     """A reference to the schema of a validated dataclass, which goes into `defs` under its own name."""
-    made = TypeAdapter(cls).json_schema(ref_template=f"{_DEFS}{called}.{{model}}")
+    made = TypeAdapter(cls).json_schema(ref_template=f"{_DEFS}{called}.{{model}}", schema_generator=_Documented)
     for inner, definition in made.pop("$defs", {}).items():
         defs[f"{called}.{inner}"] = definition
     made.pop("title", None)
@@ -112,7 +116,7 @@ def _schema_of(cls: type, called: str, defs: dict[str, Any]) -> dict[str, Any]:
 
 
 def _check(cls: type[Check]) -> dict[str, Any]:
-    described = TypeAdapter(cls).json_schema()
+    described = TypeAdapter(cls).json_schema(schema_generator=_Documented)
     fields = described.get("properties", {})
     inner = described.get("$defs", {})
     parameters = []
@@ -129,6 +133,33 @@ def _check(cls: type[Check]) -> dict[str, Any]:
         "doc": inspect.getdoc(cls) or "",
         "parameters": parameters,
     }
+
+
+class _Documented(GenerateJsonSchema):
+    """With the docstrings of fields as descriptions, read from the source when they are asked for."""
+
+    def dataclass_schema(self, schema: Any) -> dict[str, Any]:
+        made = super().dataclass_schema(schema)
+        docs = field_docs(schema["cls"])
+        for name, about in made.get("properties", {}).items():
+            if name in docs:
+                about.setdefault("description", docs[name])
+        return made
+
+
+def field_docs(cls: type) -> dict[str, str]:
+    """The docstring below each field of a dataclass, inherited ones too; none where its source is nowhere to be read."""
+    found = field_docs(cls.__base__) if cls.__base__ is not None and dataclasses.is_dataclass(cls.__base__) else {}
+    try:
+        tree = ast.parse(textwrap.dedent("".join(inspect.getsourcelines(cls)[0])))
+    except (OSError, TypeError, SyntaxError):
+        return found
+    body = next((node.body for node in tree.body if isinstance(node, ast.ClassDef)), [])
+    for field, below in itertools.pairwise(body):
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(below, ast.Expr):
+            if isinstance(below.value, ast.Constant) and isinstance(below.value.value, str):
+                found[field.target.id] = inspect.cleandoc(below.value.value)
+    return found
 
 
 def _shape(cls: type[Check]) -> str:

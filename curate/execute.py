@@ -25,6 +25,7 @@ from curate.progress import Progress
 from curate.rundir import RunDir
 from curate.sink import json_lines
 from curate.steps.base import Job, Task
+from curate.steps.count import add_remarks
 from curate.steps.fit import make_fit, make_samples
 from curate.steps.group import Match, group_check, make_features, make_groups, make_matches, make_verifies
 from curate.steps.judge import make_judge, make_spreads, resolve_limits
@@ -304,9 +305,9 @@ def _group(runner: Runner, index: int, keys: Mapping[Part, str], states: list[Pa
     if group_check(job.stages[index]).verifies:
         settled, more = _verify(runner, index, matches, parts, looked_up)
         detail |= more
-    runner.details[name] = detail
-    spreads = make_spreads(job, index, keys, settled)
-    runner.run(f"{name}: columns", spreads)
+    spreads = make_spreads(job, index, keys, settled, [state.columns for state in states])
+    spread = runner.run(f"{name}: columns", spreads)
+    runner.details[name] = detail | add_remarks(fact["remarks"] for fact in spread)
     for state, task in zip(states, spreads, strict=True):
         state.columns.append(task.key)
     _judge(runner, index, states)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.metadata
 import platform
 import sys
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -59,12 +60,18 @@ def build(
         ],
         "output": pipeline.output.format,
         "files": sizes,
-        "packages": {name: _installed(name) for name in PACKAGES},
+        "packages": packages(),
         "python": sys.version.split()[0],
         "unicode": unicodedata.unidata_version,
         "platform": platform.platform(),
         "costs": costs,
     }
+
+
+@functools.cache
+def packages() -> Mapping[str, str | None]:
+    """The versions of what a run's numbers may depend on; None for what is not installed."""
+    return {name: _installed(name) for name in PACKAGES}
 
 
 def _stages(outcome: Outcome) -> list[dict[str, Any]]:

@@ -38,10 +38,15 @@ Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 STAGE_KEYS = ("as", "reject", "on_missing", "when")
 """the keys of a stage that are not the check's name"""
 _STAGE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
+REPORT_NAMES = frozenset(
+    "version name status rows kept_share rejected_share quarantined_share stages sources groups quarantine casts "
+    "witness_rejected_later costs read ingest write".split()
+)
+"""the keys of `report.json` and its steps besides stages, so that a limit on `rows.kept` has one meaning"""
 MAX_SEED = 2**63 - 1
 _DEFAULTS: dict[str, Any] = {"seed": 0, "mode": "staged", "quarantine_limit": 0.001}
 
-_part = validated(frozen=True, config=ConfigDict(extra="forbid", use_attribute_docstrings=True))
+_part = validated(frozen=True, config=ConfigDict(extra="forbid"))
 
 
 @_part
@@ -338,6 +343,8 @@ def _stage_name(value: Any, path: KeyPath, where: Where) -> str:
     if not isinstance(value, str) or not _STAGE_NAME.fullmatch(value):
         rule = "letters, digits, `_` and `-`, at most 64, a letter first"
         refuse(f"{value!r} is not a stage's name", where(path), rule)
+    if value in REPORT_NAMES:
+        refuse(f"a stage may not be called `{value}`: the report has that name itself", where(path), f"such as `as: {value}_2`")
     return value
 
 

@@ -23,6 +23,11 @@ from curate.steps.base import PlannedStage
 SAMPLED_FILES = 20
 """at most so many files that must be decoded are looked into for their columns"""
 
+KEY_BYTES = 24
+"""a key of a row takes so much on disk, with its share of the links"""
+JOINING_BYTES = 26
+"""what a row takes in memory while linked rows are joined into groups: its group, its number and its batch"""
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -41,8 +46,6 @@ class Plan:
     def to_dict(self) -> dict[str, Any]:
         """The plan as plain values, as `curate plan --json` prints it."""
         work = passes(self.stages)
-        rows = self.rows if self.rows is not None else self.decoded_bytes // 1000
-        disk = self.disk()
         return {
             "name": self.name,
             "files": len(self.files),
@@ -52,20 +55,43 @@ class Plan:
             "casts": list(self.casts),
             "stages": describe(self.stages),
             "passes": [[self.stages[index].name for index in one.stages] for one in work],
-            "shards": shard_count(self.stages, rows),
+            "shards": shard_count(self.stages, self._rows()),
             "workers": self.workers,
-            "memory": {"budget_bytes": self.memory, "needed_bytes": PARENT_BYTES + self.workers * WORKER_BYTES},
-            "disk": disk,
+            "memory": {"budget_bytes": self.memory, "needed_bytes": PARENT_BYTES + self.workers * WORKER_BYTES + self._joining()},
+            "disk": self.disk(),
+            "groups": self.groups(),
         }
 
     def disk(self) -> dict[str, int]:
         """Upper estimates in bytes: the private store, and the files of the run (twice while they replace older ones)."""
         decoded = sum(file.size for file in self.files if not in_place(file))
-        rows = self.rows if self.rows is not None else self.decoded_bytes // 1000
-        keys = sum(stage.check.keys_per_row() * 24 for stage in self.stages if isinstance(stage.check, GroupCheck))
-        sets = sum(self.decoded_bytes * 3 // 2 for stage in self.stages if getattr(stage.check, "verifies", False))
-        store = 2 * decoded + sets + rows * (keys + 64 + 9 * sum(len(stage.columns) for stage in self.stages))
+        rows = self._rows()
+        grouping = sum(need["disk_bytes"] for need in self.groups().values())
+        store = 2 * decoded + grouping + rows * (64 + 9 * sum(len(stage.columns) for stage in self.stages))
         return {"store_bytes": store, "output_bytes": self.decoded_bytes + rows * 64}
+
+    def groups(self) -> dict[str, dict[str, int]]:
+        """Of each stage that compares rows, upper estimates in bytes.
+
+        `disk_bytes`: 16 a key and row, as many again for half of the keys, which others share, and where pairs are verified
+        sets of 8 a shingle, about 1.4 times the text. `memory_bytes`: what joins the rows into groups, in one process.
+        """
+        rows = self._rows()
+        needs = {}
+        for stage in self.stages:
+            if isinstance(stage.check, GroupCheck):
+                keys = rows * stage.check.keys_per_row() * KEY_BYTES
+                sets = self.decoded_bytes * 3 // 2 if stage.check.verifies else 0
+                joining = rows * JOINING_BYTES if stage.check.verifies else 0
+                needs[stage.name] = {"disk_bytes": keys + sets, "memory_bytes": joining}
+        return needs
+
+    def _rows(self) -> int:
+        """The rows, guessed from the bytes where only decoding can tell."""
+        return self.rows if self.rows is not None else self.decoded_bytes // 1000
+
+    def _joining(self) -> int:
+        return max((need["memory_bytes"] for need in self.groups().values()), default=0)
 
 
 def plan(

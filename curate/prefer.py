@@ -22,7 +22,6 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import ConfigDict, Field, ValidationError, ValidatorFunctionWrapHandler, WrapValidator
@@ -33,7 +32,7 @@ from curate.cells import is_comparable
 from curate.dataset import Rows
 from curate.errors import RequestError, did_you_mean
 
-_form = validated(frozen=True, config=ConfigDict(extra="forbid", use_attribute_docstrings=True))
+_form = validated(frozen=True, config=ConfigDict(extra="forbid"))
 
 EXPECTED = (
     "expected first, longest, {newest: COLUMN}, {highest: COLUMN}, {lowest: COLUMN}, "
@@ -121,6 +120,8 @@ def best_first(table: pa.Table, prefer: Prefer) -> npt.NDArray[np.int64]:
 
     The table has `row` (row ids) and what `preference_columns` made.
     """
+    import polars as pl
+
     row = table.column("row").to_numpy()
     named = _named(prefer)
     if not named:

@@ -7,21 +7,24 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-import polars as pl
 import pyarrow as pa
 
 from curate.check import GroupCheck
 from curate.execute import Outcome
+from curate.intervals import wilson
 from curate.meter import ACTIVITIES
 from curate.policy import finite_or_none
 from curate.rundir import VERSION
 from curate.steps.base import PlannedStage
-from curate.steps.count import add_summaries
+from curate.steps.count import add_summaries, ranked
 from curate.steps.unreadable import unreadable
+from curate.verdicts import ALIVE, QUARANTINED
 
 LARGEST = 10
 MOST_VALUES = 200
 """group values listed by name; the rest are added up"""
+MISSING, OTHERS = "(missing)", "(other values)"
+"""the group of rows without a value, and what is left where there are many values"""
 EXAMPLES = 20
 _PLACE_IN_ROW = re.compile(r" \(byte \d+ of the row\)| at byte \d+ of the row")
 """what makes one kind of reason look like many"""
@@ -107,7 +110,7 @@ def _missing_by(facts: list[dict[str, Any]]) -> dict[str, dict[str, int]]:
     for fact in facts:
         for column, words in fact.get("missing_by", {}).items():
             counts.setdefault(column, Counter()).update(words)
-    return {column: dict(sorted(words.items(), key=lambda item: (-item[1], item[0]))) for column, words in counts.items()}
+    return {column: ranked(words) for column, words in counts.items()}
 
 
 def _reasons(outcome: Outcome, stage: PlannedStage, facts: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -124,41 +127,73 @@ def _reasons(outcome: Outcome, stage: PlannedStage, facts: list[dict[str, Any]])
 
 
 def _sources(outcome: Outcome) -> dict[str, Any]:
-    counts: dict[str, Counter[str]] = {}
+    counts: dict[str, Counter[int]] = {}
     for part, fact in zip(outcome.dataset.parts, outcome.facts, strict=True):
-        counts.setdefault(part.source_file, Counter()).update(fact["counts"])
-    return {name: _tally(count) for name, count in counts.items()}
+        mine = counts.setdefault(part.source_file, Counter())
+        mine.update({ALIVE: fact["counts"].get("kept", 0), QUARANTINED: fact["counts"].get("quarantined", 0)})
+        mine.update({index: stage["rejected"] for index, stage in enumerate(fact["stages"])})
+    return {name: _tally(outcome, count) for name, count in counts.items()}
 
 
-def _tally(counts: Mapping[str, int]) -> dict[str, Any]:
-    rows = {verdict: counts.get(verdict, 0) for verdict in ("kept", "rejected", "quarantined")}
-    total = sum(rows.values())
-    return {"input": total, **rows, "rejected_share": _share(rows["rejected"], total)}
+def _tally(outcome: Outcome, counts: Mapping[int, int]) -> dict[str, Any]:
+    """Some rows by verdict, and what each stage took of those that reached it, given how many rows have which fate."""
+    total, left = sum(counts.values()), sum(counts.values()) - counts.get(QUARANTINED, 0)
+    rejected = sum(rows for stage, rows in counts.items() if stage >= 0)
+    stages = {}
+    readable = left
+    for stage in outcome.job.stages:
+        taken = counts.get(stage.index, 0)
+        rows_in = readable if outcome.job.audit else left
+        stages[stage.name] = {"rows_in": rows_in, "rejected": taken, **_rejected_share(taken, rows_in)}
+        left -= taken
+    return {
+        "input": total,
+        "kept": counts.get(ALIVE, 0),
+        "rejected": rejected,
+        "quarantined": counts.get(QUARANTINED, 0),
+        **_rejected_share(rejected, total),
+        "stages": stages,
+    }
+
+
+def _rejected_share(rejected: int, of: int) -> dict[str, float | None]:
+    """The share, and its 95 % interval."""
+    low, high = wilson(rejected, of) if of else (None, None)
+    return {"rejected_share": _share(rejected, of), "rejected_low": low, "rejected_high": high}
 
 
 def _groups(outcome: Outcome) -> dict[str, Any]:
     """Rows by value of every group column; a missing value is a group of its own, under `(missing)`."""
+    import polars as pl
+
     store = outcome.job.store
     frame = pl.DataFrame(pl.from_arrow(pa.concat_tables([store.read(task.key, 0) for task in outcome.writes])))
     out: dict[str, Any] = {}
-    names = {-1: "kept", -2: "quarantined"}
     for column in outcome.job.roles.group:
-        counts: dict[str, Counter[str]] = {}
+        counts: dict[str, Counter[int]] = {}
         for value, stage, rows in frame.filter(pl.col("column") == column).select("value", "stage", "rows").iter_rows():
-            key = "(missing)" if value is None else value
-            counts.setdefault(key, Counter())[names.get(stage, "rejected")] += rows
-        ranked = sorted(counts, key=lambda key: (-sum(counts[key].values()), key))
-        out[column] = {key: _tally(counts[key]) for key in ranked[:MOST_VALUES]}
-        if len(ranked) > MOST_VALUES:
-            rest: Counter[str] = Counter()
-            for key in ranked[MOST_VALUES:]:
+            counts.setdefault(_group_name(value), Counter())[stage] += rows
+        names = sorted(counts, key=lambda key: (-sum(counts[key].values()), key))
+        out[column] = {key: _tally(outcome, counts[key]) for key in names[:MOST_VALUES]}
+        if len(names) > MOST_VALUES:
+            rest: Counter[int] = Counter()
+            for key in names[MOST_VALUES:]:
                 rest.update(counts[key])
-            out[column]["(other values)"] = _tally(rest)
+            out[column][OTHERS] = _tally(outcome, rest)
     return out
+
+
+def _group_name(value: str | None) -> str:
+    """What the report calls a group; a value spelt like one of our own names is put in quotes."""
+    if value is None:
+        return MISSING
+    return f'"{value}"' if value.strip('"') in (MISSING, OTHERS) else value
 
 
 def _largest(outcome: Outcome, stage: PlannedStage) -> dict[str, Any]:
     """How many rows have others pointing at them, and the rows most pointed at."""
+    import polars as pl
+
     store = outcome.job.store
     links = pl.DataFrame(pl.from_arrow(pa.concat_tables([store.read(task.key, 1) for task in outcome.writes])))
     sizes = links.filter(pl.col("stage") == stage.index).group_by("witness").agg(pl.col("rows").sum())
@@ -190,6 +225,8 @@ def _quarantine(outcome: Outcome) -> dict[str, Any]:
 
 def _witnesses_lost(outcome: Outcome) -> int:
     """Rows that explain a rejection and were themselves rejected by a later stage: their copies are gone with them."""
+    import polars as pl
+
     store, rejected, witnesses = outcome.job.store, [], []
     if not any(stage.link for stage in outcome.job.stages):
         return 0

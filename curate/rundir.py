@@ -42,6 +42,20 @@ class RunDir:
         files in it that no run of ours put there.
         """
         self._claim()
+        with self._lock("wait for it, or choose another --out"):
+            yield
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Hold the folder of a finished run while its documents are made again; raises `BusyError` like `locked`.
+
+        A copy without the private folder is nobody's: no run works there, and nothing of ours is put into it.
+        """
+        with self._lock("wait for it") if self.root.is_dir() else contextlib.nullcontext():
+            yield
+
+    @contextlib.contextmanager
+    def _lock(self, hint: str) -> Iterator[None]:
         with (self.root / "lock").open("a+") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -51,7 +65,7 @@ class RunDir:
                 raise BusyError(
                     f"another run (process {holder or 'unknown'}) is writing here",
                     place=str(self.path),
-                    hint="wait for it, or choose another --out",
+                    hint=hint,
                 ) from err
             lock.truncate(0)
             lock.write(str(os.getpid()))
@@ -108,6 +122,10 @@ class RunDir:
         (self.root / "publishing").unlink(missing_ok=True)
         shutil.rmtree(self.root / "stage", ignore_errors=True)
         shutil.rmtree(self.root / "trash", ignore_errors=True)
+
+    def unfinish(self) -> None:
+        """Take the manifest away before other documents change: with one, a directory is whole."""
+        (self.path / "manifest.json").unlink(missing_ok=True)
 
     def write_document(self, name: str, value: Mapping[str, Any]) -> None:
         write_json(self.path / name, value, self._aside(name))

@@ -14,6 +14,7 @@ import errno
 import json
 import os
 import shutil
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -36,7 +37,7 @@ class DamagedError(TemporaryError):
 
 
 class Store:
-    """Artefacts below `root`; safe for several processes, since a publish is one rename."""
+    """Artefacts below `root`; safe for several processes and threads, since a publish is one rename."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -126,7 +127,7 @@ class Store:
         """A place for a file that is not finished; `clean` empties it."""
         folder = self.root / "tmp"
         folder.mkdir(parents=True, exist_ok=True)
-        return folder / f"{os.getpid()}-{name}"
+        return folder / f"{os.getpid()}-{threading.get_ident()}-{name}"
 
     def clean(self) -> None:
         """Drop what a killed run left half-written. Only the holder of the run's lock may call this."""

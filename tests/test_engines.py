@@ -7,8 +7,10 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +20,12 @@ from runs import assert_accounted, data_files, flag, numbered, numbers, pipeline
 from toy_checks import LOG, Amount, Centre, SameValue, Trouble, calls
 
 from curate import api
-from curate.engines.local import InProcess, ProcessPool
+from curate.engines.local import InProcess, ProcessPool, Threads
 from curate.errors import InvariantError, TemporaryError
 from curate.pipeline import Stage
+from curate.plan import SMALL_BYTES
+from curate.source.discover import SourceFile
+from curate.store import Store
 
 STAGES = [
     "missing",
@@ -33,12 +38,14 @@ STAGES = [
 Run = Callable[..., api.Run]
 
 
-@pytest.fixture(params=[1, 2], ids=["in process", "pool of 2"])
-def engine(request: pytest.FixtureRequest) -> Run:
-    """`api.run` on one engine; every engine is held to the same tests."""
+@pytest.fixture(params=["in process", "threads", "pool"])
+def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """`api.run` on one engine, with two workers where it can; every engine is held to the same tests."""
+    if request.param == "threads":
+        monkeypatch.setattr(api, "ProcessPool", Threads)  # whatever the stages are
 
     def run(stages: Sequence[Any], source: object, out: Path, **more: Any) -> api.Run:
-        return api.run(pipeline(*stages, **more), source, out, workers=request.param)
+        return api.run(pipeline(*stages, **more), source, out, workers=1 if request.param == "in process" else 2)
 
     return run
 
@@ -168,6 +175,81 @@ def wait_for(claim: Callable[[], bool], seconds: float = 30.0) -> None:
     while not claim():
         assert time.monotonic() < end, "it did not happen in time"
         time.sleep(0.05)
+
+
+@dataclass(frozen=True)
+class Step:
+    """A task that takes its time, or fails."""
+
+    key: str
+    after_s: float
+    fails: bool = False
+
+    def is_done(self, job: Any) -> bool:
+        return False
+
+    def run(self, job: Any) -> None:
+        time.sleep(self.after_s)
+        if self.fails:
+            raise ZeroDivisionError
+        job.store.put(self.key, [], {"by": threading.get_ident()})
+
+
+@dataclass(frozen=True)
+class Place:
+    """As much of a job as a `Step` asks for."""
+
+    store: Store
+
+
+def test_threads_leave_no_task_under_way_when_one_fails(room: Path) -> None:
+    """The next attempt would begin the same task beside it."""
+    place, threads = Place(Store(room)), Threads(2)
+    steps = [Step("slow", 0.3), Step("bad", 0.0, fails=True), Step("third", 0.3), Step("never begun", 0.0)]
+
+    with pytest.raises(ZeroDivisionError):
+        list(threads.map(place, steps))  # type: ignore[arg-type]
+
+    assert place.store.has("slow")
+    assert not place.store.has("never begun")
+    threads.close()
+
+
+def test_threads_work_beside_each_other_in_the_commands_own_process(room: Path) -> None:
+    place, threads = Place(Store(room)), Threads(2)
+    begun = time.monotonic()
+
+    done = list(threads.map(place, [Step(f"step {at}", 0.2) for at in range(4)]))  # type: ignore[arg-type]
+
+    assert time.monotonic() - begun < 0.75
+    assert {task.key for task, _ in done} == {f"step {at}" for at in range(4)}
+    assert len({facts["by"] for _, facts in done}) == 2
+    assert multiprocessing.active_children() == []
+    threads.close()
+
+
+def test_compiled_stages_on_local_parquet_run_in_threads_and_others_in_processes(room: Path) -> None:
+    files = [SourceFile(str(room / "a.parquet"), "a.parquet", "parquet", "none", SMALL_BYTES, "0", False)]
+    decoded = [SourceFile(str(room / "a.jsonl"), "a.jsonl", "jsonl", "none", SMALL_BYTES, "0", False)]
+
+    def kind(able: int, stages: list[str], files: list[SourceFile]) -> type:
+        with api._engine(able, files, None, pipeline(*stages)) as engine:
+            return type(engine)
+
+    assert kind(2, ["missing", "near_dup"], files) is Threads
+    assert kind(2, ["near_dup", "pii"], files) is ProcessPool
+    assert kind(2, ["near_dup"], decoded) is ProcessPool
+    assert kind(1, ["near_dup"], files) is InProcess
+
+
+def test_the_same_file_twice_is_two_parts_whatever_works_on_them(engine: Run, room: Path) -> None:
+    """What is known of a part's bytes has one key, and both parts may publish it at the same moment."""
+    for name in ("a", "b"):
+        write_parquet(room / "in" / f"{name}.parquet", numbered(40))
+
+    run = engine(["missing"], room / "in", room / "out")
+
+    assert_accounted(run.path, [*numbered(40).to_pylist(), *numbered(40).to_pylist()])
 
 
 def test_one_task_starts_no_worker() -> None:

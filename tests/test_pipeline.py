@@ -132,6 +132,8 @@ def test_what_a_caller_changes_later_changes_no_pipeline():
         ({"stages": [{"near_dup": None, "missing": None}]}, "stage 1", "one check, not 2"),
         ({"stages": [{"as": "x"}]}, "stage 1", "names no check"),
         ({"stages": [{"missing": None, "as": "a b"}]}, "stage 1, as", "not a stage's name"),
+        ({"stages": [{"missing": None, "as": "rows"}]}, "stage 1, as", "the report has that name itself"),
+        ({"stages": [{"missing": None, "as": "ingest"}]}, "stage 1, as", "`as: ingest_2`"),
         ({"stages": [{"missing": None, "as": None}]}, "stage 1, as", "is empty"),
         ({"stages": [{"missing": None, "reject": {"above": 1}}]}, "stage 1, reject", "is a list"),
         ({"stages": [{"missing": None, "reject": [{"abov": 1}]}]}, "stage 1, reject.0", "did you mean `above`"),

@@ -22,7 +22,8 @@ from toy_checks import Amount, Centre, Length, SameValue
 from curate import api
 from curate.check import Column
 from curate.dataset import Roles
-from curate.pipeline import Stage
+from curate.intervals import wilson
+from curate.pipeline import REPORT_NAMES, Stage
 from curate.steps.count import add_summaries, edges_of, summary
 
 ROLES = Roles(id="id", text="text", group=("lang", "kind"))
@@ -108,6 +109,45 @@ def test_sources_and_groups_add_up_to_the_whole(room: Path, source: Path) -> Non
         assert sum(group["input"] for group in told.values()) == 120
         assert all(group["input"] == sum(tally(group)) for group in told.values())
         assert all(group["rejected_share"] == group["rejected"] / group["input"] for group in told.values())
+    ledger_of_stage = Counter(ledger["stage"].drop_nulls().to_list())
+    for told in (report["sources"], *report["groups"].values()):
+        for stage, taken in ledger_of_stage.items():
+            assert sum(group["stages"][stage]["rejected"] for group in told.values()) == taken
+
+
+@pytest.mark.parametrize("mode", ["staged", "audit"])
+def test_what_each_stage_takes_of_a_group_is_told_with_an_interval(room: Path, mode: str) -> None:
+    texts = ["one text", "one text", "one text", "two text", None, "four text"]
+    table = pa.table({"id": list("abcdef"), "text": texts, "lang": ["en", "en", "de", "en", "en", None]})
+
+    run = api.run(pipeline("missing", "exact_dup", roles=Roles(id="id", text="text", group="lang"), mode=mode), table, room)
+
+    told = run.report["groups"]["lang"]
+    seen = 4 if mode == "audit" else 3
+    low, high = wilson(1, seen)
+    expected = {"rows_in": seen, "rejected": 1, "rejected_share": 1 / seen, "rejected_low": low, "rejected_high": high}
+    assert told["en"]["stages"]["missing"]["rows_in"] == 4
+    assert told["en"]["stages"]["exact_dup"] == expected
+    assert (told["en"]["rejected_low"], told["en"]["rejected_high"]) == wilson(2, 4)
+    assert told["de"]["stages"]["exact_dup"]["rejected_share"] == 1.0
+    assert told["(missing)"]["stages"]["exact_dup"]["rejected"] == 0
+    assert told["(missing)"]["stages"]["exact_dup"]["rejected_high"] == wilson(0, 1)[1]
+
+
+def test_no_stage_can_be_called_like_a_key_or_a_step_of_the_report(room: Path, source: Path) -> None:
+    report = api.run(pipeline("exact_dup", roles=ROLES), source, room / "out").report
+
+    assert set(report) | (set(report["costs"]["stages"]) - {"exact_dup"}) <= REPORT_NAMES
+
+
+def test_a_group_spelt_like_a_name_of_ours_is_another_group(room: Path) -> None:
+    values = [None, "(missing)", '"(missing)"', "(other values)", "missing"]
+    table = pa.table({"id": list("abcde"), "text": list("vwxyz"), "lang": values})
+
+    run = api.run(pipeline("exact_dup", roles=Roles(id="id", text="text", group="lang")), table, room)
+
+    names = {"(missing)", '"(missing)"', '""(missing)""', '"(other values)"', "missing"}
+    assert {name: group["input"] for name, group in run.report["groups"]["lang"].items()} == dict.fromkeys(names, 1)
 
 
 def tally(told: dict[str, Any]) -> tuple[int, int, int]:

@@ -107,6 +107,29 @@ def test_a_crash_while_one_output_replaces_another_leaves_one_or_the_other(room:
         shutil.rmtree(out)
 
 
+def test_a_crash_while_only_the_gate_changes_leaves_no_manifest_beside_the_answer_of_another_gate(
+    room: Path, source: Path
+) -> None:
+    strict, loose = (pipeline("missing", gate=[{"metric": "rejected_share", "max": most}]) for most in (0.0, 1.0))
+    before = api.run(strict, source, room / "base").path
+    answers = {0.0: document(before, "gate.json")}
+    shutil.copytree(before, room / "counted")
+    with crash_at(None) as changes:
+        answers[1.0] = document(api.run(loose, source, room / "counted").path, "gate.json")
+
+    for moment in range(len(changes)):
+        out = room / "out"
+        shutil.copytree(before, out)
+        with crash_at(moment), pytest.raises(Crash):
+            api.run(loose, source, out)
+        if (out / "manifest.json").exists():
+            limit = document(out, "manifest.json")["pipeline"]["gate"][0]["max"]
+            assert document(out, "gate.json") == answers[limit]
+
+        assert api.run(loose, source, out).gate == answers[1.0]
+        shutil.rmtree(out)
+
+
 def test_two_crashes_in_a_row_are_no_worse_than_one(room: Path, source: Path) -> None:
     undisturbed = api.run(pipeline(*STAGES), source, room / "undisturbed").path
     moments = random.Random(7)

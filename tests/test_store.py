@@ -7,7 +7,10 @@ import json
 import multiprocessing
 import os
 import shutil
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pyarrow as pa
@@ -125,6 +128,14 @@ def test_processes_that_publish_one_key_at_the_same_time_leave_one_whole_artefac
     context = multiprocessing.get_context("spawn")
     with context.Pool(2) as pool:
         pool.map(publish_often, [room, room], chunksize=1)
+
+    store = Store(room)
+    assert [store.read(KEY, at) for at in (0, 1)] == TABLES
+
+
+def test_threads_that_publish_one_key_at_the_same_time_leave_one_whole_artefact(room: Path) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(publish_often, [room] * 4))
 
     store = Store(room)
     assert [store.read(KEY, at) for at in (0, 1)] == TABLES
@@ -248,6 +259,18 @@ def test_one_run_at_a_time_holds_a_folder(room: Path) -> None:
         api.run(pipeline("missing"), numbered(5), room / "out")
 
     assert api.run(pipeline("missing"), numbered(5), room / "out").exit_code == 0
+
+
+@pytest.mark.parametrize("verb", [api.gate, api.report], ids=["gate", "report"])
+def test_a_run_under_way_is_neither_judged_nor_rendered(room: Path, verb: Callable[[Path], Any]) -> None:
+    run = api.run(pipeline("missing", gate=[{"metric": "rejected_share", "max": 1.0}]), numbered(5), room / "out").path
+    page = (run / "report.html").stat()
+
+    with RunDir(run).locked(), pytest.raises(BusyError, match=str(os.getpid())):
+        verb(run)
+
+    assert (run / "report.html").stat() == page
+    assert verb(run)
 
 
 def test_a_folder_of_other_files_is_not_touched(room: Path) -> None:

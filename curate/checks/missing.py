@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -103,6 +102,8 @@ def _null(column: pa.ChunkedArray) -> pa.Array:
 
 
 def _empty_and_blank(column: pa.ChunkedArray) -> tuple[pa.Array, pa.Array]:
+    import polars as pl
+
     text = pl.Series(as_text(column))
     empty = (text == "").fill_null(False)
     blank = (~text.str.contains(VISIBLE)).fill_null(False) & ~empty

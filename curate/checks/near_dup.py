@@ -11,12 +11,11 @@ import pyarrow as pa
 from pydantic import Field, model_validator
 from pydantic_core import ArgsKwargs
 
-from curate import minhash, records
+from curate import evidence, minhash, records
 from curate.check import Column, GroupCheck, parameters
 from curate.dataset import Names, Roles, Rows
 from curate.errors import RequestError, did_you_mean
 from curate.groups import run_lengths, run_starts
-from curate.intervals import wilson
 from curate.met_again import flags, met_again, named_inside, names
 from curate.policy import AtLeast, Rule
 from curate.prefer import Prefer, best_first, columns_needed, preference_columns
@@ -28,8 +27,6 @@ Int64s = npt.NDArray[np.int64]
 WORDS_IN_SHINGLE = 5
 SAMPLE_ROWS = 16
 """rows that share a sampled shingle which are compared for the estimate; a shingle of more rows says nothing"""
-STEPS = 20
-"""steps of similarity from 0 to 1 by which pairs are counted"""
 
 
 @parameters
@@ -175,7 +172,8 @@ class NearDup(GroupCheck):
 
     def detection_curve(self) -> tuple[tuple[float, float], ...]:
         """For similarities 0, 0.05, …, 1 the chance that such a pair is found; each found pair is then verified."""
-        return tuple((step / STEPS, minhash.detection(step / STEPS, *self.banding())) for step in range(STEPS + 1))
+        steps = evidence.STEPS
+        return tuple((step / steps, minhash.detection(step / steps, *self.banding())) for step in range(steps + 1))
 
     def facts(self) -> dict[str, Any]:
         """The bands, what a shingle is, and the curve of detection."""
@@ -184,34 +182,18 @@ class NearDup(GroupCheck):
         return {"bands": bands, "minima_a_band": deep, "shingle": self._shingle(), "curve": curve}
 
     def summary(self, counts: Mapping[str, float]) -> dict[str, Any]:
-        """Pairs compared, rows and buckets with more candidates than are compared, and what a sample of pairs says.
-
-        `missed` is about pairs at or above the limit that a sampled shingle brought together: how many share no band, as
-        a share with its Wilson interval at 95 %; None for records, of which no sample is taken. `observed` are such
-        pairs by similarity: from, to, sampled, found.
-        """
-        sampled, found = int(counts.get("sampled", 0)), int(counts.get("sampled_found", 0))
-        low, high = wilson(sampled - found, sampled)
-        share = (sampled - found) / sampled if sampled else None
-        steps = [int(name.removeprefix("sampled_")) for name in counts if name.removeprefix("sampled_").isdecimal()]
-        return {
-            "compared_pairs": int(counts.get("compared", 0)),
-            "cut_rows": int(counts.get("cut_rows", 0)),
-            "full_buckets": int(counts.get("full_buckets", 0)),
-            "missed": None
-            if self.record
-            else {"sampled": sampled, "not_found": sampled - found, "share": share, "low": low, "high": high},
-            "observed": [
-                [at / STEPS, (at + 1) / STEPS, int(counts[f"sampled_{at}"]), int(counts[f"sampled_found_{at}"])]
-                for at in sorted(steps)
-            ],
-        }
+        """Pairs compared, rows and buckets with more candidates than are compared, what a sample says; see `evidence.summary`."""
+        return evidence.summary(counts, evidence.OF_RECORDS if self.record else "")
 
     def keys(self, rows: Rows) -> pa.Table:
         """One even key a band for each text that has words; odd ones for shingles sampled by chance."""
-        row, keys, sampled_rows, sampled = self._keys(rows)
+        return self.keyed(rows)[0]
+
+    def keyed(self, rows: Rows) -> tuple[pa.Table, Mapping[str, pa.Array]]:
+        """As `keys`; the remarks are of texts that are `short` or `wordless`."""
+        row, keys, sampled_rows, sampled, remarks = self._keys(rows)
         each = np.concatenate([np.repeat(row, keys.shape[1]), sampled_rows])
-        return pa.table({"row": each.astype(np.uint64), "key": np.concatenate([keys.ravel(), sampled])})
+        return pa.table({"row": each.astype(np.uint64), "key": np.concatenate([keys.ravel(), sampled])}), remarks
 
     def match(self, shard: pa.Table) -> pa.Table:
         """The rows of every key that more than one row has, and not too many where the key is a sampled shingle."""
@@ -279,7 +261,7 @@ class NearDup(GroupCheck):
 
     def verify(self, links: pa.Table, features: pa.Table) -> tuple[pa.Table, Mapping[str, float]]:
         """Each removed row, the kept row it is most similar to, and how similar; the counts for `summary`."""
-        from curate.kernels.survivors import COMPARED, CUT, FULL, survivors
+        from curate.kernels.survivors import COMPARED, CUT, FULL, similarities, survivors
 
         sets, features = features.column("shingles").combine_chunks(), features.drop_columns(["shingles"]).combine_chunks()
         row, outside = features.column("row").to_numpy(), flags(features, "outside")
@@ -293,7 +275,10 @@ class NearDup(GroupCheck):
         removed = np.flatnonzero(witness >= 0)
         pairs = {"row": row[removed], "other": row[witness[removed]], "similarity": value[removed]}
         counted = {"compared": counts[COMPARED], "cut_rows": counts[CUT], "full_buckets": counts[FULL]}
-        return pa.table(pairs), {name: int(count) for name, count in counted.items()} | self._evidence(alike, samples)
+        counted |= {"rows": len(row), "buckets": alike.buckets.max(initial=-1) + 1, **evidence.count_copies(value[removed])}
+        alikeness, together, _ = similarities(alike, *samples)
+        counted |= evidence.count_sampled(alikeness, together, self.similarity)
+        return pa.table(pairs), {name: int(count) for name, count in counted.items()}
 
     def settle(self, pairs: pa.Table) -> pa.Table:
         """A removed row names the kept one; both know the size of their group."""
@@ -315,16 +300,17 @@ class NearDup(GroupCheck):
             }
         )
 
-    def _keys(self, rows: Rows) -> tuple[Int64s, U64s, Int64s, U64s]:
-        """The rows that can be compared and the keys of each (rows x bands); the rows of sampled shingles, and these."""
+    def _keys(self, rows: Rows) -> tuple[Int64s, U64s, Int64s, U64s, Mapping[str, pa.Array]]:
+        """The rows that can be compared and the keys of each (rows x bands); the rows of sampled shingles, and these; remarks."""
         from curate.kernels.signatures import sign
 
         if self.record:
             row, keys = records.keys([rows.text(name) for name in self.compares(rows.roles)], self._comparison())
-            return row, keys, np.empty(0, np.int64), np.empty(0, np.uint64)
-        signed = sign(rows.whole_text(), self._signing())
+            return row, keys, np.empty(0, np.int64), np.empty(0, np.uint64), {}
+        text = rows.whole_text()
+        signed = sign(text, self._signing())
         row = np.flatnonzero(signed.shingles)
-        return row, signed.keys[row], signed.sampled_rows, signed.sampled
+        return row, signed.keys[row], signed.sampled_rows, signed.sampled, evidence.remarks(text, signed.shingles, signed.short)
 
     def _sets(self, rows: Rows) -> tuple[Int64s, U64s]:
         """The set of shingles, or of pieces, of each row: bounds and values."""
@@ -349,19 +335,6 @@ class NearDup(GroupCheck):
         size = self.words or self.chars or WORDS_IN_SHINGLE
         mode = minhash.WHOLE_WORDS if self.words else minhash.CHARACTERS if self.chars else minhash.BY_SCRIPT
         return minhash.signing(*self.banding(), size, mode)
-
-    def _evidence(self, alike: Any, samples: tuple[Int64s, Int64s]) -> dict[str, float]:
-        """Of pairs met by a sampled shingle, whatever their bands: how many of each similarity, and how many share a band."""
-        from curate.kernels.survivors import similarities
-
-        value, together, _ = similarities(alike, *samples)
-        step = np.minimum((value * STEPS).astype(np.int64), STEPS - 1)
-        counted: dict[str, float] = {}
-        for at in np.unique(step[value >= self.similarity - 0.3]).tolist():
-            counted[f"sampled_{at}"] = int(np.count_nonzero(step == at))
-            counted[f"sampled_found_{at}"] = int(np.count_nonzero(together & (step == at)))
-        above = value >= self.similarity
-        return counted | {"sampled": int(above.sum()), "sampled_found": int((above & together).sum())}
 
 
 def _alike(

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-import polars as pl
 import pyarrow as pa
 
 from curate.check import Column, RowCheck, Scores, parameters
 from curate.dataset import Roles, Rows
 from curate.pii_kinds import KINDS
 from curate.pii_spots import AROUND, Pattern, Spot
+
+if TYPE_CHECKING:
+    import polars as pl
 
 MOST = 1000
 """candidates looked at in one cell, of one pattern: what a cell can cost is bounded"""
@@ -69,6 +71,8 @@ class Pii(RowCheck):
 
     def score(self, rows: Rows) -> Scores:
         """Counts over all text columns together; a null one counts nothing, and a row with no other is missing."""
+        import polars as pl
+
         found = {kind: np.zeros(len(rows), np.int64) for kind in DOCS}
         nothing = np.ones(len(rows), bool)
         for column in rows.roles.text:

@@ -54,6 +54,7 @@ class Threads:
         finally:
             for future in running:
                 future.cancel()
+            wait(running)  # what still runs must end before the same task is begun again
 
     def close(self) -> None:
         if self._pool is not None:

@@ -43,13 +43,14 @@ SAMPLED = (1 << 13) - 1
 
 
 class Signed(NamedTuple):
-    """Of n texts: band keys (n x bands) and the number of shingles (0 without a token).
+    """Of n texts: band keys (n x bands), the number of shingles (0 without a token), and whether tokens were too few for one.
 
     `sampled_rows` and `sampled` are shingles taken by chance, with the text each is of.
     """
 
     keys: U64s
     shingles: Int64s
+    short: Bools
     sampled_rows: Int64s
     sampled: U64s
 
@@ -72,6 +73,7 @@ def sign(text: pa.LargeStringArray, signing: Signing) -> Signed:
     signed = Signed(
         np.zeros((rows, signing.bands), np.uint64),
         np.zeros(rows, np.int64),
+        np.zeros(rows, np.bool_),
         np.empty(int(most.sum()), np.int64),
         np.empty(int(most.sum()), np.uint64),
     )
@@ -193,6 +195,7 @@ def _sign_texts(
             sampled[0] = first
             continue
         signed.shingles[row] = shingles
+        signed.short[row] = 0 < seen < size
         _fold_bands(strip.least, signing, signed.keys[row])
 
 

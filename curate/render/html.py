@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from curate.render.budget import Budget
@@ -58,7 +58,7 @@ def render(
             "version": name((manifest.get("packages") or {}).get("curate-data") or "", 40),
             "note": _note(budget) if level else "",
         }
-        text = _environment().get_template("page.html").render(page=page)
+        text = template().render(page=page)
         if len(text.encode()) <= MAX_BYTES:
             break
     return text
@@ -73,8 +73,9 @@ def _note(budget: Budget) -> str:
 
 
 @functools.cache
-def _environment() -> Environment:
-    return Environment(
+def template() -> Template:
+    """The page, compiled once."""
+    environment = Environment(
         loader=PackageLoader("curate.render"),
         autoescape=True,
         undefined=StrictUndefined,
@@ -82,6 +83,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    return environment.get_template("page.html")
 
 
 def _shown(value: Any) -> Any:

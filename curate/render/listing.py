@@ -9,10 +9,10 @@ from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from curate.render.curve import words
+from curate.render.curve import told
 from curate.render.explain import facts
 from curate.render.terminal import table_of
-from curate.render.words import count, number, plural, safe, size
+from curate.render.words import count, number, percent, plural, safe, size
 
 
 def plan(found: Mapping[str, Any]) -> RenderableType:
@@ -38,18 +38,22 @@ def plan(found: Mapping[str, Any]) -> RenderableType:
         f"columns: {safe(columns, 2_000)}",
         *(f"cast: {safe(cast, 200)}" for cast in found.get("casts", ())),
         f"{plural(len(found['passes']), 'pass')}: {safe(works)}".replace(" passs:", " passes:"),
-        *(_finding(stage) for stage in found["stages"] if (stage.get("facts") or {}).get("curve")),
+        *(_finding(stage, found.get("groups") or {}) for stage in found["stages"] if (stage.get("facts") or {}).get("curve")),
         f"{plural(found['workers'], 'worker')}; memory {size(memory['needed_bytes'])} of {size(memory['budget_bytes'])}",
         f"disk: at most {size(disk['store_bytes'])} while it runs, about {size(disk['output_bytes'])} of output",
     ]
     return Group(head, Text(), _indented(table_of(stages, heads)), Text(), _indented(Text("\n".join(lines))))
 
 
-def _finding(stage: Mapping[str, Any]) -> str:
-    """What a stage will find, in a line."""
-    facts = stage["facts"]
+def _finding(stage: Mapping[str, Any], needs: Mapping[str, Mapping[str, int]]) -> str:
+    """What a stage takes, and the pairs it will find by similarity."""
+    facts, need = stage["facts"], needs.get(stage["name"])
     how = f"{facts['bands']} bands of {facts['minima_a_band']} minima over shingles of {safe(facts['shingle'])}"
-    return f"{safe(stage['name'])}: {how}; {words(facts).lower()}"
+    takes = f"; at most {size(need['disk_bytes'])} of disk" if need else ""
+    points = told(facts)
+    at = "".join(f"{number(similarity):>9}" for similarity, _ in points)
+    found = "".join(f"{percent(chance):>9}" for _, chance in points)
+    return f"{safe(stage['name'])}: {how}{takes}\n  similarity {at}\n  pairs found{found}"
 
 
 def _rule(rule: Mapping[str, Any]) -> str:

@@ -15,6 +15,13 @@ from curate.render.words import count, number, percent, plural
 _OPEN_CHARTS, _FEW_CHARTS, _MOST_CHARTS = 6, 3, 12
 """so many charts are all shown at once; of more, those whose rules took rows, within these bounds"""
 
+_MOST_WORDS = 6
+"""words of a category that are named in a line"""
+_REMARKS = {
+    "short": "shorter than a shingle: only exact partners are found",
+    "wordless": "without a word: compared with nothing",
+}
+
 
 def stage_view(
     stage: str,
@@ -53,6 +60,7 @@ def stage_view(
         "scores_left": max(0, len(scores) - len(shown)),
         "largest": _largest(entry.get("groups"), budget),
         "curve": _curve(entry),
+        "remarks": _remarks(entry.get("detail") or {}),
         "details": _pairs({**(written.get("parameters") or {}), **_simple(entry.get("detail") or {})}, budget),
     }
 
@@ -62,7 +70,31 @@ def _curve(entry: Mapping[str, Any]) -> View | None:
     if not detail.get("curve"):
         return None
     limit = next((reason["limit"] for reason in entry["reasons"] if reason["rule"] == "at_least"), None)
-    return {"svg": curves.curve(detail, limit), "words": curves.words(detail), "missed": curves.missed(detail)}
+    return {
+        "svg": curves.curve(detail, limit),
+        "copies": curves.copies(detail, limit),
+        "said": [f"{curves.words(detail)}.", curves.missed(detail), curves.cut(detail)],
+    }
+
+
+def _remarks(detail: Mapping[str, Any]) -> list[View]:
+    """Rows a check had something to say about: how many, and by word and by category."""
+    return [
+        {"name": _REMARKS.get(remark, name(remark, 60)), "rows": count(said["rows"]), "of_which": _of_which_remarked(said)}
+        for remark, said in detail.items()
+        if isinstance(said, Mapping) and said.get("rows") and "words" in said
+    ]
+
+
+def _of_which_remarked(said: Mapping[str, Any]) -> str:
+    lists = [("", said["words"]), *(said.get("by") or {}).items()]
+    return "; ".join(f"{name(of, 80)}: {_most(words)}" if of else _most(words) for of, words in lists if words)
+
+
+def _most(words: Mapping[str, int]) -> str:
+    """The most frequent words with their numbers."""
+    listed = ", ".join(f"{name(word, 40)} {count(rows)}" for word, rows in list(words.items())[:_MOST_WORDS])
+    return listed + (f", {count(len(words) - _MOST_WORDS)} more" if len(words) > _MOST_WORDS else "")
 
 
 def _simple(detail: Mapping[str, Any]) -> dict[str, Any]:
@@ -83,10 +115,7 @@ def _facts(entry: Mapping[str, Any]) -> list[str]:
 
 def _of_which(missing_by: Mapping[str, Mapping[str, int]]) -> str:
     """The most frequent categories of rows without an answer."""
-    told = [
-        f"{name(column, 80)}: " + ", ".join(f"{name(word, 40)} {count(rows)}" for word, rows in list(words.items())[:5])
-        for column, words in missing_by.items()
-    ]
+    told = [f"{name(column, 80)}: {_most(words)}" for column, words in missing_by.items()]
     return f" ({'; '.join(told)})" if told else ""
 
 

@@ -17,10 +17,13 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from curate.render.curve import missed
 from curate.render.words import count, number, percent, plural, safe, seconds, size
 
 PLAIN_WIDTH = 110
 _BAR_WIDTH = 16
+_LEAST_SAMPLE = 30
+"""pairs of which none was missed say too little for a line of the terminal where they are fewer"""
 _MARKS = {
     "passed": ("yes", "green"),
     "warned": ("warn", "yellow"),
@@ -50,7 +53,7 @@ def show(console: Console, text: RenderableType) -> None:
 def summary(report: Mapping[str, Any], gate: Mapping[str, Any] | None = None, out: object = "") -> RenderableType:
     """A finished run on one screen."""
     parts: list[RenderableType] = [_headline(report), Text(), _funnel(report)]
-    parts += [part for part in (_reasons(report), _quarantine(report), _notes(report)) if part is not None]
+    parts += [part for part in (_reasons(report), _samples(report), _quarantine(report), _notes(report)) if part is not None]
     parts.append(_costs(report.get("costs", {}), report["rows"]["input"]))
     if gate is not None:
         parts += [Text(), verdict(gate)]
@@ -194,6 +197,17 @@ def _notes(report: Mapping[str, Any]) -> RenderableType | None:
     if report.get("witness_rejected_later"):
         notes.append(f"{plural(report['witness_rejected_later'], 'witness row')} left at a later stage")
     return Group(Text(), *(Text(f"  note: {note}", "yellow") for note in notes[:5])) if notes else None
+
+
+def _samples(report: Mapping[str, Any]) -> RenderableType | None:
+    """A line for each stage whose sample of pairs says something: how many it missed."""
+    found = {name: stage.get("detail") or {} for name, stage in report.get("stages", {}).items()}
+    told = [(name, detail) for name, detail in found.items() if _says_something(detail.get("missed") or {})]
+    return Group(Text(), *(Text(f"  {safe(name)}: {missed(detail)}") for name, detail in told)) if told else None
+
+
+def _says_something(sample: Mapping[str, Any]) -> bool:
+    return bool(sample.get("not_found")) or sample.get("sampled", 0) >= _LEAST_SAMPLE
 
 
 def _costs(costs: Mapping[str, Any], rows: int) -> RenderableType:

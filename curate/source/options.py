@@ -20,7 +20,7 @@ def _names(value: object) -> object:
     return (value,) if isinstance(value, str) else value
 
 
-@validated(frozen=True, config=ConfigDict(extra="forbid", use_attribute_docstrings=True))
+@validated(frozen=True, config=ConfigDict(extra="forbid"))
 class ReadOptions:
     """How input files are read. Nothing here changes which rows there are, only how bytes become rows."""
 

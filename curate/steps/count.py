@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -39,7 +38,7 @@ def count_stages(job: Job, fates: Fates, columns: Sequence[pa.Table]) -> list[di
         counted = _count_stage(stage, fates, table, unanswered)
         if counted["missing"] and known:
             position = table.column("position").filter(pa.array(unanswered))
-            counted["missing_by"] = {name: _words_at(words, position) for name, words in known.items()}
+            counted["missing_by"] = {name: words_at(words, position) for name, words in known.items()}
         out.append(counted)
         categories = [column.name for column in stage.columns if column.kind == "category"]
         known |= {
@@ -50,6 +49,8 @@ def count_stages(job: Job, fates: Fates, columns: Sequence[pa.Table]) -> list[di
 
 def count_groups(values: Mapping[str, pa.ChunkedArray], stage: npt.NDArray[np.int16]) -> pa.Table:
     """Rows by value of each group column and by fate: columns `column`, `value`, `stage`, `rows`."""
+    import polars as pl
+
     frames = []
     for name, column in values.items():
         frame = pl.DataFrame({"value": pl.Series(pl.from_arrow(shown(column))), "stage": stage})
@@ -61,6 +62,8 @@ def count_groups(values: Mapping[str, pa.ChunkedArray], stage: npt.NDArray[np.in
 
 def count_links(job: Job, columns: Sequence[pa.Table]) -> pa.Table:
     """How many rows point at each row, by stage: columns `stage`, `witness`, `rows`."""
+    import polars as pl
+
     empty = pl.DataFrame(schema={"stage": pl.Int16, "witness": pl.UInt64, "rows": pl.Int64})
     frames = [empty]
     for stage, table in zip(job.stages, columns, strict=True):
@@ -69,6 +72,56 @@ def count_links(job: Job, columns: Sequence[pa.Table]) -> pa.Table:
             counted = links.group_by("witness").agg(pl.len().cast(pl.Int64).alias("rows"))
             frames.append(counted.select(pl.lit(stage.index, pl.Int16).alias("stage"), "witness", "rows").sort("witness"))
     return pl.concat(frames).to_arrow()
+
+
+def words_at(words: pa.Table, position: pa.ChunkedArray) -> dict[str, int]:
+    """How many of these rows (by position) have each word of a category; those without one are under `(missing)`.
+
+    `words` has the columns `position` and `word`.
+    """
+    found = words.column("word").take(pc.index_in(position, value_set=words.column("position").combine_chunks()))
+    counts = Counter({entry["values"]: entry["counts"] for entry in found.value_counts().to_pylist()})
+    nothing = counts.pop(None, 0)
+    listed, rest = _most(counts, PART_WORDS)
+    return listed | ({"(missing)": nothing} if nothing else {}) | ({"(other)": rest} if rest else {})
+
+
+def count_remarks(asked: pa.Table, categories: Mapping[str, pa.Table]) -> dict[str, Any]:
+    """What was remarked on rows: by remark how many rows, how many by word, and by each category of an earlier stage.
+
+    `asked` has the columns `position`, `keyed` and the remarks; `categories` are as for `words_at`.
+    """
+    out: dict[str, Any] = {}
+    for name in asked.column_names[2:]:
+        said = asked.select(["position", name]).filter(asked.column(name).is_valid())
+        by = {category: words_at(words, said.column("position")) for category, words in categories.items()}
+        out[name] = {"rows": said.num_rows, "words": _words(said.column(name))["words"], "by": by}
+    return out
+
+
+def add_remarks(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """The remarks of all parts in the report's form, the most frequent words first."""
+    out: dict[str, Any] = {}
+    for remarks in parts:
+        for name, one in remarks.items():
+            told = out.setdefault(name, {"rows": 0, "words": Counter(), "by": {}})
+            told["rows"] += one["rows"]
+            told["words"].update(one["words"])
+            for category, words in one["by"].items():
+                told["by"].setdefault(category, Counter()).update(words)
+    return {
+        name: {
+            "rows": told["rows"],
+            "words": ranked(told["words"]),
+            "by": {of: ranked(words) for of, words in told["by"].items() if words},
+        }
+        for name, told in out.items()
+    }
+
+
+def ranked(words: Mapping[str, int]) -> dict[str, int]:
+    """Counts with the greatest first, ties by name."""
+    return dict(sorted(words.items(), key=lambda item: (-item[1], item[0])))
 
 
 def summary(column: Column, cells: pa.ChunkedArray) -> dict[str, Any]:
@@ -135,15 +188,6 @@ def _unanswered(stage: PlannedStage, table: pa.Table) -> npt.NDArray[np.bool_]:
         if column.kind != "link":
             missing &= table.column(column.name).is_null().to_numpy()
     return missing
-
-
-def _words_at(words: pa.Table, position: pa.ChunkedArray) -> dict[str, int]:
-    """How many of these rows have each word of a category; those without one are under `(missing)`."""
-    found = words.column("word").take(pc.index_in(position, value_set=words.column("position").combine_chunks()))
-    counts = Counter({entry["values"]: entry["counts"] for entry in found.value_counts().to_pylist()})
-    nothing = counts.pop(None, 0)
-    listed, rest = _most(counts, PART_WORDS)
-    return listed | ({"(missing)": nothing} if nothing else {}) | ({"(other)": rest} if rest else {})
 
 
 def _count_stage(stage: PlannedStage, fates: Fates, table: pa.Table, missing: npt.NDArray[np.bool_]) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from curate.hashing import key_of
 from curate.meter import Meter
 from curate.policy import as_floats
 from curate.steps.base import Job, StoredTask, publish
+from curate.steps.count import count_remarks
 from curate.steps.group import group_check
 from curate.steps.rows import columns_schema, judge_rows, mask_digest
 from curate.verdicts import Fates
@@ -20,12 +21,17 @@ from curate.verdicts import Fates
 
 @dataclass(frozen=True)
 class Spread(StoredTask):
-    """A group stage's columns of one part: settled where a pair spoke, `unsettled` elsewhere, missing without a key."""
+    """A group stage's columns of one part: settled where a pair spoke, `unsettled` elsewhere, missing without a key.
+
+    Facts: how many rows the check remarked on, by word and by category.
+    """
 
     stage: int
     part: Part
     keys: str
     settled: tuple[str, ...]
+    categories: tuple[tuple[str, str, str], ...] = ()
+    """categories of earlier stages: what the report calls each, its column, and where that is stored"""
 
     def run(self, job: Job) -> None:
         stage, meter = job.stages[self.stage], Meter()
@@ -45,7 +51,15 @@ class Spread(StoredTask):
             silent = pa.compute.if_else(pa.array(keyed), default, pa.scalar(None, column.type))
             columns[column.name] = pa.compute.if_else(pa.array(chosen >= 0), told, silent)
         table = pa.table(columns).cast(columns_schema(stage))
-        publish(job, self.key, [table], meter, stage.name, asked=len(positions))
+        remarks = count_remarks(asked, self._categories(job))
+        publish(job, self.key, [table], meter, stage.name, asked=len(positions), remarks=remarks)
+
+    def _categories(self, job: Job) -> dict[str, pa.Table]:
+        """Of each category the word of each row."""
+        return {
+            name: job.store.read(key).select(["position", column]).rename_columns(["position", "word"])
+            for name, column, key in self.categories
+        }
 
 
 @dataclass(frozen=True)
@@ -72,18 +86,22 @@ class Judge(StoredTask):
         )
 
 
-def make_spreads(job: Job, stage: int, keys: Mapping[Part, str], settled: Sequence[str]) -> list[Spread]:
-    """A task a part, given the keys of its rows and where settled columns are stored."""
-    return [
-        Spread(
-            key_of(["spread", job.stages[stage].check.identity(), key, part.first_row, part.rows, list(settled)]),
-            stage,
-            part,
-            key,
-            tuple(settled),
+def make_spreads(
+    job: Job, stage: int, keys: Mapping[Part, str], settled: Sequence[str], before: Sequence[Sequence[str]]
+) -> list[Spread]:
+    """A task a part, given the keys of its rows, where settled columns are stored, and those of the stages `before`, by part."""
+    identity = job.stages[stage].check.identity()
+    spreads = []
+    for (part, key), columns in zip(keys.items(), before, strict=True):
+        categories = tuple(
+            (f"{one.name}.{column.name}", column.name, stored)
+            for one, stored in zip(job.stages, columns, strict=False)
+            for column in one.columns
+            if column.kind == "category"
         )
-        for part, key in keys.items()
-    ]
+        named = key_of(["spread", identity, key, part.first_row, part.rows, list(settled), [list(one) for one in categories]])
+        spreads.append(Spread(named, stage, part, key, tuple(settled), categories))
+    return spreads
 
 
 def make_judge(job: Job, stage: int, before: str, columns: str, limits: tuple[float, ...]) -> Judge:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-import polars as pl
 import pyarrow as pa
 
 from curate.dataset import OUTSIDE, Dataset, Part
@@ -20,6 +19,9 @@ from curate.rundir import VERSION
 from curate.steps.base import Batch, Job, StoredTask, publish
 from curate.steps.group import by_part
 from curate.verdicts import Fates
+
+if TYPE_CHECKING:
+    import polars as pl
 
 SAMPLES = 20
 """rows shown a reason"""
@@ -39,6 +41,8 @@ class Choose(StoredTask):
     starts: tuple[int, ...]
 
     def run(self, job: Job) -> None:
+        import polars as pl
+
         meter = Meter()
         found = [
             _of_part(Fates.from_table(job.store.read(key)), start, job.seed)
@@ -101,6 +105,8 @@ def _text(row: Mapping[str, Any], bare: bool) -> str:
 
 
 def _of_part(fates: Fates, start: int, seed: int) -> pl.DataFrame:
+    import polars as pl
+
     at = np.flatnonzero(fates.stage >= 0)
     ids = at.astype(np.uint64) + np.uint64(start)
     frame = pl.DataFrame(

@@ -262,19 +262,21 @@ class _Keys:
         table, positions = scan.asked(self.stage, batch)
         with scan.meter.seconds("score", self.stage.name):
             shown, visible = shown_rows(self.stage, table, row_ids(scan.task.part, positions), scan.job)
-            keys = self.check.keys(shown)
+            keys, remarks = self.check.keyed(shown)
             index = keys.column("row").to_numpy()
             keyed = np.zeros(len(positions), bool)
             keyed[np.flatnonzero(visible)[index]] = True
             keys = keys.set_column(keys.column_names.index("row"), "row", pa.array(shown.row_ids[index]))
-            self.asked.append(pa.table({"position": positions, "keyed": keyed}))
+            at = pa.array(np.maximum(np.cumsum(visible) - 1, 0), mask=~visible)
+            said = remarks if visible.all() else {name: words.take(at) for name, words in remarks.items()}
+            self.asked.append(pa.table({"position": positions, "keyed": keyed, **said}))
             for shard, piece in enumerate(split_by_key(keys, scan.job.shards)):
                 if piece.num_rows:
                     self.shards[shard].append(piece)
         scan.meter.add(self.stage.name, rows_scored=len(positions))
 
     def publish(self) -> str:
-        """Segment 0: the rows asked and whether they had a key; then one segment a shard."""
+        """Segment 0: the rows asked, whether they had a key, and remarks on them; then one segment a shard."""
         scan, key = self.scan, self.key()
         if not self.made and scan.job.store.has(key):
             return key
