@@ -18,7 +18,7 @@ import functools
 import importlib
 import pkgutil
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -68,6 +68,20 @@ class Column:
         return ARROW_TYPE[self.kind]
 
 
+@dataclass(frozen=True)
+class Emitted:
+    """A column that an earlier stage of the pipeline emits."""
+
+    stage: str
+    check: str
+    column: Column
+
+    @property
+    def name(self) -> str:
+        """What the column is called among the rows a later check sees: `stage.column`."""
+        return f"{self.stage}.{self.column.name}"
+
+
 class Check(ABC):
     """The base of the three shapes; a subclass is made with the `parameters` decorator."""
 
@@ -99,6 +113,14 @@ class Check(ABC):
                 hint="add `roles: {text: COLUMN}`; the columns are " + ", ".join(schema.names),
             )
         return roles.text
+
+    def uses(self, roles: Roles, earlier: Sequence[Emitted]) -> tuple[str, ...]:
+        """The columns of earlier stages the check reads, by `Emitted.name`; it finds them in `Rows.table` under that name.
+
+        A cell is null where the earlier stage was not asked about the row or had no answer; such rows are shown all
+        the same. Row and fit checks only. Raises `RequestError` when a stage that must come first does not.
+        """
+        return ()
 
     @abstractmethod
     def columns(self, roles: Roles, schema: pa.Schema) -> tuple[Column, ...]:
@@ -138,6 +160,10 @@ class FitCheck(Check):
     @abstractmethod
     def score(self, rows: Rows, state: State) -> Scores:
         """As `RowCheck.score`."""
+
+    def evidence(self, state: State) -> Mapping[str, Any]:
+        """What the report says of the fitted state, as plain JSON values, under the stage's `detail`."""
+        return {}
 
 
 class GroupCheck(Check):

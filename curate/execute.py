@@ -256,18 +256,18 @@ def _fit(runner: Runner, work: Pass, states: list[PartState]) -> dict[int, str]:
         return {}
     alive = sum(state.alive_rows for state in states)
     parts = {state.part: (_known(state.fates), state.seen) for state in states}
-    samples = make_samples(runner.job, work.fit, parts, alive)
+    samples = make_samples(runner.job, work.fit, parts, alive, [state.columns for state in states])
     runner.run(f"{runner.job.stages[work.fit].name}: sample", samples)
     fit = make_fit(runner.job, work.fit, samples)
     facts = runner.run(f"{runner.job.stages[work.fit].name}: fit", [fit])
-    runner.details[runner.job.stages[work.fit].name] = {"fitted_rows": facts[0]["fitted"]}
+    runner.details[runner.job.stages[work.fit].name] = {**facts[0]["evidence"], "fitted_rows": facts[0]["fitted"]}
     return {work.fit: fit.key}
 
 
 def _scan(runner: Runner, work: Pass, states: list[PartState], fitted: Mapping[int, str]) -> None:
     """One pass: the row stages of all parts, then the group stage that ends it, or a limit that needs all rows."""
     job = runner.job
-    tasks = [make_scan(job, state.part, work.stages, state.fates, state.seen, fitted) for state in states]
+    tasks = [make_scan(job, state.part, work.stages, state.fates, state.seen, fitted, state.columns) for state in states]
     label = " + ".join(job.stages[index].name for index in work.stages) or "read"
     facts = runner.run(label, tasks)
     keys: dict[Part, str] = {}

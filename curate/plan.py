@@ -15,14 +15,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from curate.check import FitCheck, GroupCheck
+from curate.check import Check, Emitted, FitCheck, GroupCheck
 from curate.dataset import Roles
-from curate.errors import RequestError, did_you_mean
+from curate.errors import InvariantError, RequestError, did_you_mean
 from curate.expression import parse
 from curate.pipeline import Pipeline, Stage
 from curate.policy import Rule
 from curate.sink import check_writable
-from curate.steps.base import PlannedStage
+from curate.steps.base import PlannedStage, Used
 from curate.verdicts import REASONS
 
 SHARD_KEYS = 2_000_000
@@ -60,19 +60,23 @@ def resolve(pipeline: Pipeline, schema: pa.Schema, until: str | None = None) -> 
         if until not in names:
             raise RequestError(f"there is no stage `{until}`", place="--until", hint=did_you_mean(until, names))
         stages = stages[: names.index(until) + 1]
-    return tuple(_resolve(index, stage, pipeline.roles, schema) for index, stage in enumerate(stages))
+    planned: list[PlannedStage] = []
+    for index, stage in enumerate(stages):
+        planned.append(_resolve(index, stage, pipeline.roles, schema, planned))
+    return tuple(planned)
 
 
 def passes(stages: Sequence[PlannedStage]) -> list[Pass]:
-    """Cut stages into passes: after a group check, after a limit that needs all rows, before a fit."""
+    """Cut stages into passes: after a group check or a limit that needs all rows, before a fit or a use of earlier columns."""
     out: list[Pass] = []
     current: list[int] = []
     fit: int | None = None
     for stage in stages:
-        if isinstance(stage.check, FitCheck):
+        fits = isinstance(stage.check, FitCheck)
+        if fits or stage.uses:
             if current or not out:
                 out.append(Pass(tuple(current), fit))
-            current, fit = [], stage.index
+            current, fit = [], stage.index if fits else None
         current.append(stage.index)
         if isinstance(stage.check, GroupCheck) or stage.policy.needs_all_rows:
             out.append(Pass(tuple(current), fit))
@@ -130,11 +134,12 @@ def fit_workers(workers: int | None, memory: int | None) -> tuple[int, int]:
     return max(1, min(wanted, affordable)), budget
 
 
-def _resolve(index: int, stage: Stage, roles: Roles, schema: pa.Schema) -> PlannedStage:
+def _resolve(index: int, stage: Stage, roles: Roles, schema: pa.Schema, before: Sequence[PlannedStage]) -> PlannedStage:
     place = f"stage {index + 1}, {stage.name}"
     try:
         needs = stage.check.needs(roles, schema)
         _columns_exist(needs, schema)
+        uses = _used(stage.check, roles, before)
         columns = stage.check.columns(roles, schema)
         policy = stage.policy(stage.check.default_rules(roles, schema))
         if stage.when is not None:
@@ -151,7 +156,20 @@ def _resolve(index: int, stage: Stage, roles: Roles, schema: pa.Schema) -> Plann
                 place=place,
                 hint=did_you_mean(rule.column, scalar),
             )
-    return PlannedStage(index, stage.name, stage.check, policy, stage.when, needs, columns)
+    return PlannedStage(index, stage.name, stage.check, policy, stage.when, needs, columns, uses)
+
+
+def _used(check: Check, roles: Roles, before: Sequence[PlannedStage]) -> tuple[Used, ...]:
+    """The columns of earlier stages that a check asks for."""
+    emitted = {one.name: (stage.index, one.column) for stage in before for one in _emitted(stage)}
+    wanted = check.uses(roles, [one for stage in before for one in _emitted(stage)])
+    if wanted and isinstance(check, GroupCheck):
+        raise InvariantError(f"`{check.name}` is a group check and asks for columns of earlier stages")
+    return tuple(Used(name, index, column.name, column.type) for name in wanted for index, column in (emitted[name],))
+
+
+def _emitted(stage: PlannedStage) -> list[Emitted]:
+    return [Emitted(stage.name, stage.check.name, column) for column in stage.columns]
 
 
 def _columns_exist(names: Sequence[str], schema: pa.Schema) -> None:
@@ -169,6 +187,7 @@ def describe(stages: Sequence[PlannedStage]) -> list[dict[str, Any]]:
             "version": stage.check.version,
             "parameters": stage.check.parameters(),
             "reads": list(stage.reads),
+            "uses": [used.name for used in stage.uses],
             "columns": [column.name for column in stage.columns],
             "rules": [{"rule": rule.word, "column": rule.column, "limit": _limit(rule)} for rule in stage.policy.rules],
             "on_missing": stage.policy.on_missing,

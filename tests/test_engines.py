@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from kill_harness import group_of
 from runs import assert_accounted, data_files, flag, numbered, numbers, pipeline, write_jsonl, write_parquet
-from toy_checks import LOG, Amount, Centre, SameValue, Trouble, calls
+from toy_checks import LOG, Amount, Centre, SameValue, Trouble, Twice, calls
 
 from curate import api
 from curate.engines.local import InProcess, ProcessPool, Threads
@@ -33,6 +33,7 @@ STAGES = [
     SameValue(),
     "near_dup",
     flag(Amount(), worst_fraction=0.2, of="amount"),
+    flag(Twice(), above=0.8, of="twice"),
     "exact_dup",
 ]
 Run = Callable[..., api.Run]

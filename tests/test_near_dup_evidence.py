@@ -48,7 +48,11 @@ def test_a_run_says_what_it_compared_and_what_a_sample_saw(tmp_path: Path) -> No
     assert (sample["not_found"], sample["share"], sample["low"], sample["reason"]) == (0, 0.0, 0.0, None)
     assert sample["high"] == wilson(0, sample["sampled"])[1]
     assert sum(of for low, _, of, _ in detail["observed"] if low >= 0.8) == sample["sampled"]
-    assert (detail["buckets"], detail["full_share"], detail["cut_share"]) == (pytest.approx(0.905**5 * 25 * 60, rel=0.1), 0.0, 0.0)
+    assert (detail["buckets"], detail["full_share"], detail["cut_share"]) == (
+        pytest.approx(0.905**5 * 25 * 60, rel=0.1),
+        0.0,
+        0.0,
+    )
     assert [[low, high] for low, high, _ in detail["near_copies"]] == [[0.9, 0.92]]  # 20 words of 2,000 take 100 shingles
     assert detail["near_copies"][0][2] == 60
     page = (run.path / "report.html").read_text()

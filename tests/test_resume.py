@@ -14,7 +14,7 @@ import kill_harness
 import pytest
 from kill_harness import assert_resumed, finished_work
 from runs import data_files, document, flag, numbered, numbers, pipeline, verdicts, write_jsonl, write_parquet
-from toy_checks import LOG, Amount, Centre, Length, SameValue, calls
+from toy_checks import LOG, Amount, Centre, Length, SameValue, Twice, calls
 
 from curate import api
 from curate.check import make_check
@@ -199,6 +199,21 @@ def test_a_changed_limit_scores_nothing_and_reads_the_data_only_to_write(
     assert set(readers) <= {"write"}
     assert data_files(run.path) == data_files(fresh)
     assert numbers(run.path) == numbers(fresh)
+
+
+@pytest.mark.parametrize("changed", [False, True])
+def test_a_check_of_earlier_columns_is_scored_anew_only_when_those_change(room: Path, log: Path, changed: bool) -> None:
+    def stages(of: str) -> list[Stage]:
+        return [Stage(Amount(of=of), reject=[]), flag(Twice(), above=0.4, of="twice")]
+
+    table = numbered(36)
+    source = write_parquet(room / "more.parquet", table.append_column("other", table.column("value")))
+    api.run(pipeline(*stages("value")), source, room / "out")
+    emptied(log)
+
+    api.run(pipeline(*stages("other" if changed else "value")), source, room / "out")
+
+    assert set(calls(log)) == ({"amount.score", "twice.fit", "twice.score"} if changed else set())
 
 
 def count_readers(monkeypatch: pytest.MonkeyPatch) -> list[str]:

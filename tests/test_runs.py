@@ -27,7 +27,7 @@ from runs import (
     write_jsonl,
     write_parquet,
 )
-from toy_checks import LOG, Amount, Centre, Length, Lottery, SameValue, calls
+from toy_checks import LOG, Amount, Centre, Length, Lottery, SameValue, Twice, calls
 
 from curate import api
 from curate.errors import InputError, InvariantError, RequestError
@@ -54,6 +54,7 @@ def test_a_fit_check_learns_from_the_same_sample_however_the_data_is_cut(room: P
 
     seen = {name: scores(run.path)["centre.seen"].to_list() for name, run in runs.items()}
     assert seen["few"] == seen["many"]
+    assert runs["few"].report["stages"]["centre"]["detail"]["names"] == ["é", "", "long name"]
     assert seen["few"].count(True) == Centre.fit_rows == runs["few"].report["stages"]["centre"]["detail"]["fitted_rows"]
     assert by_id(runs["few"].path) == by_id(runs["many"].path)
 
@@ -66,6 +67,26 @@ def test_a_fit_check_learns_only_from_rows_that_are_alive_and_meet_its_condition
 
     seen = scores(room / "out").filter(pl.col("centre.seen"))["row_id"].to_list()
     assert seen == list(range(10, 30))
+
+
+def test_a_check_reads_the_columns_of_earlier_stages(room: Path, small_parts: None) -> None:
+    table = numbered(60)
+    write_parquet(room / "many.parquet", table, 7)
+    stages = [Stage(Amount(), reject=[{"above": 0.9, "of": "amount"}], when="value > 0.1"), Stage(Twice(), reject=[])]
+
+    runs = dict(run_all(stages, {"few": table, "many": room / "many.parquet"}, room / "out"))
+
+    values = table.column("value").to_pylist()
+    asked = [value if value is not None and 0.1 < value else None for value in values]
+    most = max(value for value in asked if value is not None and value <= 0.9)
+    expected = [None if value is None or value > 0.9 else 2 * value - most for value in asked]
+    for run in runs.values():
+        assert scores(run.path)["twice.twice"].to_list() == expected
+
+
+def test_a_check_whose_earlier_stage_is_not_there_says_so(room: Path) -> None:
+    with pytest.raises(RequestError, match="reads what `amount` says"):
+        api.run(pipeline(Twice(), Amount()), numbered(5), room / "out")
 
 
 def test_when_leaves_rows_unasked(room: Path) -> None:

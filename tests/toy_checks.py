@@ -9,17 +9,18 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from curate.check import Column, FitCheck, GroupCheck, RowCheck, Scores, State, parameters
+from curate.check import Column, Emitted, FitCheck, GroupCheck, RowCheck, Scores, State, parameters
 from curate.dataset import Roles, Rows
+from curate.errors import RequestError
 from curate.groups import first_of_run, run_starts
 from curate.hashing import mix64
 from curate.policy import Above, IsTrue, Rule
@@ -158,8 +159,40 @@ class Centre(FitCheck):
             distance = np.abs(self._values(rows) - state["mean"])
         return {"distance": pa.array(distance), "seen": pa.array(seen)}
 
+    def evidence(self, state: State) -> Mapping[str, Any]:
+        return {"names": state["names"].tolist()}
+
     def _values(self, rows: Rows) -> npt.NDArray[np.float64]:
         return np.asarray(rows.table.column(self.of).to_numpy(), np.float64)
+
+
+@parameters
+class Twice(FitCheck):
+    """Twice what stage `amount` says of a row, less the greatest amount of the fitted rows."""
+
+    name: ClassVar[str] = "twice"
+    version: ClassVar[int] = 1
+
+    def needs(self, roles: Roles, schema: pa.Schema) -> tuple[str, ...]:
+        return ("id",)
+
+    def uses(self, roles: Roles, earlier: Sequence[Emitted]) -> tuple[str, ...]:
+        found = tuple(one.name for one in earlier if one.check == "amount")
+        if not found:
+            raise RequestError("`twice` reads what `amount` says", hint="put `amount` before it")
+        return found[:1]
+
+    def columns(self, roles: Roles, schema: pa.Schema) -> tuple[Column, ...]:
+        return (Column("twice", "measure", "twice the amount", "points"),)
+
+    def fit(self, rows: Rows) -> State:
+        note("twice.fit", len(rows))
+        return {"most": np.array(pc.max(rows.table.column(1)).as_py() or 0.0)}
+
+    def score(self, rows: Rows, state: State) -> Scores:
+        note("twice.score", len(rows))
+        amount = rows.table.column(1).combine_chunks()
+        return {"twice": pc.subtract(pc.multiply(amount, 2.0), float(state["most"]))}
 
 
 @parameters

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,15 @@ from curate.store import Store
 Positions = npt.NDArray[np.int64]
 
 
+class Used(NamedTuple):
+    """A column of an earlier stage: its name among the rows, the stage's index, the column's name and type."""
+
+    name: str
+    stage: int
+    column: str
+    type: pa.DataType
+
+
 @dataclass(frozen=True)
 class PlannedStage:
     """A stage with everything resolved against the data: its columns, rules and needs."""
@@ -37,6 +46,8 @@ class PlannedStage:
     when: str | None
     needs: tuple[str, ...]
     columns: tuple[Column, ...]
+    uses: tuple[Used, ...] = ()
+    """columns of earlier stages that are shown with the rows"""
 
     @property
     def link(self) -> str | None:

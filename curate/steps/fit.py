@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ from curate.errors import InvariantError
 from curate.hashing import key_of, mix64
 from curate.meter import Meter
 from curate.steps.base import Job, StoredTask, publish, read_part
-from curate.steps.rows import row_ids, visible_rows
+from curate.steps.rows import row_ids, visible_rows, with_used
 from curate.verdicts import Fates
 
 
@@ -28,6 +28,8 @@ class Sample(StoredTask):
     stage: int
     fates: str
     ceiling: int
+    used: tuple[str, ...] = ()
+    """where the columns of earlier stages are stored that the stage uses"""
 
     def run(self, job: Job) -> None:
         stage, meter = job.stages[self.stage], Meter()
@@ -40,10 +42,11 @@ class Sample(StoredTask):
             if stage.condition is not None:
                 chosen &= stage.condition.mask(batch.table)
             chosen &= visible_rows(stage, batch.table)
-            pieces.append(
-                batch.table.select(list(stage.needs)).filter(pa.array(chosen)).append_column("row", pa.array(ids[chosen]))
-            )
-        empty = pa.schema([*(job.schema.field(name) for name in stage.needs), ("row", pa.uint64())]).empty_table()
+            shown = batch.table.select(list(stage.needs)).filter(pa.array(chosen))
+            shown = with_used(job, stage, shown, batch.positions[chosen], self.used)
+            pieces.append(shown.append_column("row", pa.array(ids[chosen])))
+        fields = [*(job.schema.field(name) for name in stage.needs), *((used.name, used.type) for used in stage.uses)]
+        empty = pa.schema([*fields, ("row", pa.uint64())]).empty_table()
         publish(job, self.key, [pa.concat_tables(pieces) if pieces else empty], meter, stage.name)
 
 
@@ -65,12 +68,18 @@ class Fit(StoredTask):
         with meter.seconds("score", stage.name):
             rows = Rows(sample.drop_columns(["row"]), sample.column("row").to_numpy(), job.roles, job.seed)
             state = stage.check.fit(rows)
+            evidence = stage.check.evidence(state)
         meter.add(stage.name, rows_fitted=len(rows))
-        publish(job, self.key, [state_table(stage.name, state)], meter, stage.name, fitted=len(rows))
+        publish(job, self.key, [state_table(stage.name, state)], meter, stage.name, fitted=len(rows), evidence=evidence)
 
 
-def make_samples(job: Job, stage: int, parts: Mapping[Part, tuple[str, str]], alive: int) -> list[Sample]:
-    """One task a part (given its fates' key and alive digest); a little more than `fit_rows` rows in all."""
+def make_samples(
+    job: Job, stage: int, parts: Mapping[Part, tuple[str, str]], alive: int, columns: Sequence[Sequence[str]]
+) -> list[Sample]:
+    """One task a part, given its fates' key and alive digest, and where the columns of its earlier stages are stored.
+
+    A little more than `fit_rows` rows in all.
+    """
     check = job.stages[stage].check
     assert isinstance(check, FitCheck)
     wanted = check.fit_rows + 6 * check.fit_rows**0.5 + 10  # six deviations more than enough, so that `fit` gets all it may
@@ -85,10 +94,12 @@ def make_samples(job: Job, stage: int, parts: Mapping[Part, tuple[str, str]], al
         [list(pair) for pair in job.roles],
         list(job.stages[stage].reads),
     ]
-    return [
-        Sample(key_of(["sample", part.key, part.first_row, "all" if job.audit else seen, *base]), part, stage, fates, ceiling)
-        for part, (fates, seen) in parts.items()
-    ]
+    samples = []
+    for (part, (fates, seen)), stored in zip(parts.items(), columns, strict=True):
+        used = tuple(stored[one.stage] for one in job.stages[stage].uses)
+        own = [part.key, part.first_row, "all" if job.audit else seen, list(used)]
+        samples.append(Sample(key_of(["sample", *own, *base]), part, stage, fates, ceiling, used))
+    return samples
 
 
 def make_fit(job: Job, stage: int, samples: list[Sample]) -> Fit:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -43,7 +43,7 @@ def score_rows(
 def shown_rows(stage: PlannedStage, table: pa.Table, ids: npt.NDArray[np.uint64], job: Job) -> tuple[Rows, Bools]:
     """The rows a check gets to see, and which of the rows asked they are."""
     visible = visible_rows(stage, table)
-    needed = table.select(list(stage.needs))
+    needed = table.select([*stage.needs, *(used.name for used in stage.uses)])
     if visible.all():
         return Rows(needed, ids, job.roles, job.seed), visible
     return Rows(needed.filter(pa.array(visible)), ids[visible], job.roles, job.seed), visible
@@ -58,6 +58,18 @@ def visible_rows(stage: PlannedStage, table: pa.Table) -> Bools:
             if column.null_count:
                 visible &= column.is_valid().to_numpy()
     return visible
+
+
+def with_used(job: Job, stage: PlannedStage, table: pa.Table, positions: Positions, stored: Sequence[str]) -> pa.Table:
+    """The table with the columns of earlier stages that `stage` uses, from where each is `stored`; null where there is none."""
+    for used, key in zip(stage.uses, stored, strict=True):
+        known = job.store.read(key).select(["position", used.column])
+        at = known.column("position").to_numpy()
+        place = np.minimum(np.searchsorted(at, positions), max(len(at) - 1, 0))
+        found = at[place] == positions if len(at) else np.zeros(len(positions), bool)
+        cells = known.column(used.column).take(pa.array(place, mask=~found))
+        table = table.append_column(used.name, cells.cast(used.type))
+    return table
 
 
 def columns_schema(stage: PlannedStage) -> pa.Schema:

@@ -8,7 +8,7 @@ is stored already, the data is not read at all.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,12 +22,12 @@ from curate.errors import InvariantError
 from curate.hashing import key_of
 from curate.meter import Meter
 from curate.steps.base import Batch, Job, PlannedStage, Positions, StoredTask, bad_text, publish, read_part
-from curate.steps.rows import columns_schema, judge_rows, mask_digest, row_ids, score_rows, shown_rows
+from curate.steps.rows import columns_schema, judge_rows, mask_digest, row_ids, score_rows, shown_rows, with_used
 from curate.steps.unreadable import publish_unreadable, unreadable, unreadable_key
 from curate.verdicts import QUARANTINED, Fates
 
 
-def columns_key(job: Job, part: Part, stage: PlannedStage, seen: str, state: str) -> str:
+def columns_key(job: Job, part: Part, stage: PlannedStage, seen: str, state: str, used: tuple[str, ...] = ()) -> str:
     """Where a stage's columns of a part are stored: check, parameters, data, and the rows seen."""
     types = {name: str(job.schema.field(name).type) for name in stage.reads}
     roles = [list(pair) for pair in job.roles]
@@ -44,6 +44,7 @@ def columns_key(job: Job, part: Part, stage: PlannedStage, seen: str, state: str
             list(job.texts),
             seen,
             state,
+            [[one.name, key] for one, key in zip(stage.uses, used, strict=True)],
         ]
     )
 
@@ -62,6 +63,8 @@ class Scan(StoredTask):
     seen: str
     limits: tuple[tuple[float, ...], ...]
     states: tuple[str, ...]
+    used: tuple[str, ...] = ()
+    """where the columns of earlier stages are stored that the first stage uses"""
 
     def is_done(self, job: Job) -> bool:
         """Whether the fates are stored, and everything published before them: later tasks read that too."""
@@ -73,20 +76,33 @@ class Scan(StoredTask):
         _Pass(self, job).run()
 
 
-def make_scan(job: Job, part: Part, stages: tuple[int, ...], before: str | None, seen: str, states: Mapping[int, str]) -> Scan:
-    """The task that scans `part`; `seen` is a digest of the rows alive before it, `states` the keys of fitted states."""
+def make_scan(
+    job: Job,
+    part: Part,
+    stages: tuple[int, ...],
+    before: str | None,
+    seen: str,
+    states: Mapping[int, str],
+    columns: Sequence[str] = (),
+) -> Scan:
+    """The task that scans `part`.
+
+    `seen` is a digest of the rows alive before it, `states` the keys of fitted states, `columns` where the columns of
+    earlier stages are stored.
+    """
     row_stages = [job.stages[index] for index in stages if not isinstance(job.stages[index].check, GroupCheck)]
     limits = tuple(
         () if stage.policy.needs_all_rows else tuple(rule.limit(None) for rule in stage.policy.rules) for stage in row_stages
     )
     fitted = tuple(states.get(index, "") for index in stages)
+    used = tuple(columns[one.stage] for one in job.stages[stages[0]].uses) if stages else ()
     policies = [[[repr(rule) for rule in stage.policy.rules], stage.policy.on_missing] for stage in row_stages]
     identities = [[job.stages[index].check.identity(), job.stages[index].when] for index in stages]
     # The names of stages are not part of the key: they appear in no stored column.
     roles = [list(pair) for pair in job.roles]
-    work = [identities, policies, list(fitted), list(stages), roles, job.seed, job.audit, job.shards]
+    work = [identities, policies, list(fitted), list(used), list(stages), roles, job.seed, job.audit, job.shards]
     key = key_of(["scan", part.key, part.first_row, part.rows, before, seen, *work, list(job.texts), str(job.schema)])
-    return Scan(key, part, stages, before, seen, limits, fitted)
+    return Scan(key, part, stages, before, seen, limits, fitted, used)
 
 
 @dataclass
@@ -138,7 +154,7 @@ class _Pass:
         """Each stage saw what the stages before it in this pass left alive, so their keys and rules chain."""
         keys, seen = [], "all" if self.job.audit else self.task.seen
         for at, stage in enumerate(self.row_stages):
-            key = columns_key(self.job, self.task.part, stage, seen, self.task.states[at])
+            key = columns_key(self.job, self.task.part, stage, seen, self.task.states[at], self.task.used if at == 0 else ())
             keys.append(key)
             if not self.job.audit:
                 seen = key_of([seen, key, [repr(rule) for rule in stage.policy.rules], stage.policy.on_missing])
@@ -196,6 +212,7 @@ class _Pass:
             table, positions = self.asked(stage, batch)
             with self.meter.seconds("score", stage.name):
                 state = self._state(at)
+                table = with_used(self.job, stage, table, positions, self.task.used if at == 0 else ())
                 scores = score_rows(stage, table, row_ids(self.task.part, positions), self.job, state)
             columns = pa.table({"position": positions, **scores})
             self.scored.setdefault(at, []).append(columns)
