@@ -9,6 +9,7 @@ count writes the same bytes.
 from __future__ import annotations
 
 import os
+import resource
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -94,8 +95,10 @@ def shard_count(stages: Sequence[PlannedStage], rows: int) -> int:
 
 
 def machine_memory() -> int:
-    """Bytes of memory this process may use: the machine's, or the container's where that is less."""
+    """Bytes of memory this process may use: the machine's, or the container's or the process's limit where that is less."""
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    total = total if limit == resource.RLIM_INFINITY else min(total, limit)
     for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
         try:
             with open(path) as file:
