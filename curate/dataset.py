@@ -157,11 +157,11 @@ class Rows:
 
     def whole_text(self) -> pa.LargeStringArray:
         """The text of each row: its text columns as lines below each other, nulls left out; null where all are null."""
-        import polars as pl
-
         cells = [self.text(column) for column in self.roles.text]
         if len(cells) == 1:
             return cells[0]
+        import polars as pl
+
         columns = [pl.Series(str(at), column) for at, column in enumerate(cells)]
         joined = pl.concat_str(columns, separator="\n", ignore_nulls=True)  # pyarrow's join loses rows that are all null
         nothing = pl.all_horizontal([column.is_null() for column in columns])

@@ -72,7 +72,8 @@ def _doubtful(group: Any, columns: Sequence[str] | None) -> Iterator[Any]:
 
 def _dictionaries(path: str, row_group: int, columns: Sequence[str]) -> dict[str, int]:
     """The length in bytes of the longest value of each column's dictionary, for the columns pyarrow can show it of."""
-    with pq.ParquetFile(path, read_dictionary=list(columns), pre_buffer=False, page_checksum_verification=True) as file:
+    options = {"buffer_size": 1 << 20, "pre_buffer": False, "page_checksum_verification": True}  # a buffer: not the whole column
+    with pq.ParquetFile(path, read_dictionary=list(columns), **options) as file:
         group = file.metadata.row_group(row_group)
         plain = {
             group.column(i).path_in_schema for i in range(group.num_columns) if not set(group.column(i).encodings) & _DICTIONARY

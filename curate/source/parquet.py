@@ -21,6 +21,8 @@ PART_BYTES = 32 << 20
 """row groups are gathered into parts of at least this size, decoded as the file's metadata says"""
 BATCH_BYTES = 8 << 20
 """about how much of a part is decoded at a time"""
+LEAST_BYTES = BATCH_BYTES >> 4
+"""batches that must be small are gathered up to `BATCH_BYTES`, unless they have this size already"""
 _ERRORS = (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError)
 
 
@@ -107,6 +109,9 @@ def _batches(
         return
     held: list[pa.RecordBatch] = []
     for batch in small:
+        if not held and batch.nbytes >= LEAST_BYTES:
+            yield batch
+            continue
         held.append(batch)
         if sum(one.num_rows for one in held) >= batch_rows or sum(one.nbytes for one in held) >= BATCH_BYTES:
             yield pa.concat_batches(held)
