@@ -438,8 +438,9 @@ def _system(err: OSError, as_json: bool) -> int:
 
 def _bug(err: Exception, as_json: bool) -> int:
     print("".join(traceback.format_exception(err)), file=sys.stderr)
-    hint = "this is a bug in curate: please report it with the text above and what `curate doctor --json` says"
-    return _fail(f"internal error: {type(err).__name__}: {err}", 1, as_json, "InternalError", hint=hint)
+    hint = "a bug in curate, or in a check of yours: report ours with the text above and what `curate doctor --json` says"
+    place = next(iter(getattr(err, "__notes__", ())), "")
+    return _fail(f"internal error: {type(err).__name__}: {err}", 1, as_json, "InternalError", place, hint)
 
 
 if __name__ == "__main__":

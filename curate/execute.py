@@ -7,6 +7,7 @@ published never depends on how often a run was interrupted.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -135,13 +136,14 @@ def check_quarantine(pipeline: Pipeline, job: Job, parts: Sequence[Part], unread
             examples.append(f"{part.source_file}, {line}: {bad['reason']}")
         if len(examples) >= 3:
             break
+    allowed = min(1.0, math.ceil(unreadable_rows / rows * 1000) / 1000)
     evidence = job.root / "unreadable.jsonl"
     evidence.write_bytes(json_lines(record for part in parts for record in quarantine_records(part, unreadable(job, part))))
     raise InputError(
         f"{unreadable_rows} of {rows} rows cannot be read, a share of {unreadable_rows / rows:.3g}, "
         f"and quarantine_limit allows {pipeline.quarantine_limit:g}: " + "; ".join(examples[:3]),
         place="quarantine_limit",
-        hint=f"every one of them is listed in {evidence}: mend them, or raise `quarantine_limit` to go on without them",
+        hint=f"every one of them is listed in {evidence}: mend them, or go on without them: --set quarantine_limit={allowed:g}",
     )
 
 

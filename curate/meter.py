@@ -39,9 +39,14 @@ class Meter:
 
     @contextlib.contextmanager
     def seconds(self, activity: Activity, step: str) -> Iterator[None]:
+        """Put the time of the block on the bill; an exception that leaves it is given a note of the step."""
         start, cpu_start = time.perf_counter(), cpu_time()
         try:
             yield
+        except Exception as err:
+            if not getattr(err, "__notes__", None):
+                err.add_note(f"step {step}, {activity}")
+            raise
         finally:
             self.bill[step][f"{activity}_s"] += time.perf_counter() - start
             self.cpu_s[step] += cpu_time() - cpu_start

@@ -116,7 +116,8 @@ def test_a_check_that_raises_or_breaks_its_word_exits_1_and_publishes_nothing(
 
     assert done.code == 1
     assert done.error["exit_code"] == 1
-    assert "broken" in done.stderr or "oh no" in done.error["message"]
+    assert "broken" in done.error["place"] + done.error["message"]
+    assert "broken" in done.error["message"] or "oh no" in done.error["message"]
     assert not (here / "out" / "manifest.json").exists()
     assert not (here / "out" / "kept").exists()
 

@@ -11,10 +11,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from curate.dataset import OUTSIDE, Dataset, Part
+from curate.excerpt import excerpts
 from curate.hashing import key_of, mix64
 from curate.meter import Meter
 from curate.policy import finite_or_none
-from curate.render.excerpt import excerpts
 from curate.rundir import VERSION
 from curate.steps.base import Batch, Job, StoredTask, publish
 from curate.steps.group import by_part
