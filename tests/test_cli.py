@@ -245,7 +245,7 @@ def test_our_own_bug_says_where_to_report_it(place: Path, monkeypatch: pytest.Mo
     out, said = capsys.readouterr()
     assert out == ""
     assert "internal error: ZeroDivisionError: x" in said
-    assert "please report it" in said
+    assert "report ours with the text above" in said
 
 
 def test_row_text_in_an_error_drives_no_terminal(
