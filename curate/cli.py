@@ -106,7 +106,7 @@ def main(arguments: Sequence[str] | None = None, *, alone: bool = False) -> int:
 def leave() -> None:
     """Run one command and end the process with its exit code at once: to take compiled code apart costs 0.4 s."""
     gc.set_threshold(50_000)  # what a command makes lives as long as it does
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # no check of ours does linear algebra, and its threads spin at the start
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # its threads spin at the start; models run on one thread
     os.environ.setdefault("MIMALLOC_PURGE_DELAY", "1000")  # ms: batches follow each other, and fresh memory must be zeroed
     code = main(alone=True)
     for stream in (sys.stdout, sys.stderr):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 
-def wilson(hits: int, of: int, z: float = 1.959964) -> tuple[float, float]:
+def wilson(hits: float, of: float, z: float = 1.959964) -> tuple[float, float]:
     """The interval of a share, `hits` out of `of`, at 95 % unless `z` says otherwise; (0, 1) where nothing was counted.
 
     *Source*: Wilson, "Probable inference, the law of succession, and statistical inference", 1927.

@@ -21,7 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from curate.check import Check, Column, FitCheck, GroupCheck, RowCheck, checked_scores, make_check
+from curate.check import Check, Column, Emitted, FitCheck, GroupCheck, RowCheck, checked_scores, make_check
 from curate.dataset import Roles, RowIds, Rows
 
 Order = npt.NDArray[np.int64]
@@ -47,10 +47,10 @@ def run_check(
     """
     ids = np.arange(len(table), dtype=np.uint64) if row_ids is None else np.asarray(row_ids, np.uint64)
     columns = check.columns(roles, table.schema)
-    needed = table.select(list(check.needs(roles, table.schema)))
-    whole = Rows(needed, ids, roles, seed)
+    needs, uses = check.needs(roles, table.schema), check.uses(roles, _emitted(table.schema))
+    whole = Rows(table.select([*needs, *uses]), ids, roles, seed)
     if not check.sees_nulls:
-        whole = whole.take(_complete(needed))
+        whole = whole.take(_complete(table.select(list(needs))))
     places = np.arange(len(whole)) if order is None else order[np.isin(order, np.arange(len(whole)))]
     pieces = [_pick(whole, piece) for piece in np.array_split(places, parts)]
     match check:
@@ -64,6 +64,31 @@ def run_check(
         case _:
             raise TypeError(f"{check!r} has none of the three shapes of a check")
     return _one_each(np.sort(ids), columns, pa.concat_tables(answers))
+
+
+def after(check: Check, table: pa.Table, roles: Roles) -> pa.Table:
+    """The table with the columns a check emits, as stages behind it see them: `check.column`."""
+    found = run_check(check, table, roles)
+    for column in check.columns(roles, table.schema):
+        emitted = {_EMITTED: f"{check.name} {column.kind}"}
+        table = table.append_column(
+            pa.field(f"{check.name}.{column.name}", column.type, metadata=emitted), found.column(column.name)
+        )
+    return table
+
+
+_EMITTED = "emitted"
+
+
+def _emitted(schema: pa.Schema) -> list[Emitted]:
+    """The columns that `after` added."""
+    found = []
+    for field in schema:
+        stage, _, name = field.name.partition(".")
+        check, _, kind = (field.metadata or {}).get(_EMITTED.encode(), b"").decode().partition(" ")
+        if check:
+            found.append(Emitted(stage, check, Column(name, kind, "of an earlier stage")))
+    return found
 
 
 def sample(rows: int = 60) -> tuple[pa.Table, Roles]:

@@ -19,6 +19,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import TypeAdapter
 
@@ -30,10 +31,18 @@ from curate.policy import Rule
 from curate.specfile import flow
 
 ROOT = Path(__file__).resolve().parents[1]
-SAMPLE = "sample_data/corpus/en-0004.parquet"
-ROLES: Mapping[str, Any] = {"id": "id", "text": "text"}
+TEXTS: tuple[str, Mapping[str, Any]] = ("sample_data/corpus/en-0004.parquet", {"id": "id", "text": "text"})
+COMMENTS: tuple[str, Mapping[str, Any]] = (
+    "sample_data/comments/comments.parquet",
+    {"id": "id", "text": "text", "label": "label"},
+)
+DATA: Mapping[str, tuple[str, Mapping[str, Any]]] = {"oof_probs": COMMENTS, "label_noise": COMMENTS}
+"""the sample and the roles of a check's example, where these are not `TEXTS`"""
+BEFORE: Mapping[str, Sequence[str]] = {"label_noise": ("oof_probs",)}
+"""stages that a check's example needs before it"""
 EXAMPLES: Mapping[str, Mapping[str, Any]] = {
     "exact_dup": {"exact_dup": {"of": ["text", "lang"], "prefer": "longest"}},
+    "label_noise": {"label_noise": {"budget": 0.1}, "reject": [{"is_true": "likely_wrong"}]},
     "language": {"language": {"allowed": ["en", "de"], "min_confidence": 0.8}},
     "missing": {"missing": {"of": ["text", "source"]}, "reject": [{"is_true": "text_missing"}, {"is_true": "source_null"}]},
     "near_dup": {"near_dup": {"similarity": 0.7, "prefer": "longest"}, "reject": [{"at_least": 0.9, "of": "similarity"}]},
@@ -105,7 +114,7 @@ def page(cls: type[Check]) -> str:
     """The page of one check."""
     about = checks(cls.name)[0]
     check = parse_stage(EXAMPLES.get(cls.name, cls.name)).check
-    columns = check.columns(Roles(**ROLES), pq.read_schema(ROOT / SAMPLE))
+    columns = check.columns(*data(cls.name))
     summary, sections = paragraphs(about["doc"])
     parts: dict[str, list[str]] = {title: list(sections.get(title, ())) for title in SECTIONS}
     parts["Columns"].append(f"For the [example](#example) below:\n\n{table_of_columns(columns)}")
@@ -125,7 +134,9 @@ def example(name: str) -> str:
     """A pipeline of the example's one stage, over the sample."""
     stage = EXAMPLES.get(name, name)
     lines = [name] if isinstance(stage, str) else [f"{key}: {flow(value)}" for key, value in stage.items()]
-    head = f"name: example\nsource: {SAMPLE}\nroles: {flow(ROLES)}\nstages:\n  - "
+    source, roles = DATA.get(name, TEXTS)
+    before = "".join(f"  - {one}\n" for one in BEFORE.get(name, ()))
+    head = f"name: example\nsource: {source}\nroles: {flow(roles)}\nstages:\n{before}  - "
     return "```yaml\n" + head + "\n    ".join(lines) + "\n```"
 
 
@@ -193,7 +204,13 @@ def default_rules(cls: type[Check], parameters: Mapping[str, Any] | None = None)
     required = [one["name"] for one in checks(cls.name)[0]["parameters"] if one["required"]]
     given = {name: EXAMPLES[cls.name][cls.name][name] for name in required} | dict(parameters or {})
     check = parse_stage({cls.name: given}).check
-    return tuple(check.default_rules(Roles(**ROLES), pq.read_schema(ROOT / SAMPLE)))
+    return tuple(check.default_rules(*data(cls.name)))
+
+
+def data(name: str) -> tuple[Roles, pa.Schema]:
+    """The roles and the columns of a check's example."""
+    source, roles = DATA.get(name, TEXTS)
+    return Roles(**roles), pq.read_schema(ROOT / source)
 
 
 def short(rules: Sequence[Rule]) -> str:

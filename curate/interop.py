@@ -1,0 +1,139 @@
+"""The only place that speaks NumPy to scikit-learn and cleanlab: models with their settings, and confident learning.
+
+Every model gets its own `random_state` from the caller, so no global generator is touched, and runs on one thread.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Int64s = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+TREES = 200
+LINEAR_CELLS = 4e8
+"""filled cells times classes above which the linear model of texts is trained by stochastic gradient descent"""
+
+
+class Linear:
+    """A logistic regression over sparse features, as its coefficients: classes x features, and an intercept each."""
+
+    def __init__(self, classes: Int64s, coefficients: npt.NDArray[np.float32], intercepts: npt.NDArray[np.float32]) -> None:
+        self.classes, self.coefficients, self.intercepts = classes, coefficients, intercepts
+
+    def probabilities(self, features: Any, classes: int) -> Floats:
+        """Rows x classes; 0 for classes that the model has not seen."""
+        logits = np.asarray(features @ self.coefficients.T) + self.intercepts
+        logits -= logits.max(axis=1, keepdims=True)
+        shares = np.exp(logits, dtype=np.float64)
+        out = np.zeros((features.shape[0], classes))
+        out[:, self.classes] = shares / shares.sum(axis=1, keepdims=True)
+        return out
+
+
+def text_linear(features: Any, labels: Int64s, seed: int) -> Linear:
+    """Class-balanced logistic regression (C = 3); above `LINEAR_CELLS` by averaged stochastic gradient descent."""
+    from sklearn.linear_model import LogisticRegression, SGDClassifier
+
+    classes = np.unique(labels)
+    if len(classes) == 1:
+        return Linear(classes, np.zeros((1, features.shape[1]), np.float32), np.zeros(1, np.float32))
+    large = features.nnz * len(classes) > LINEAR_CELLS
+    model: Any = (
+        SGDClassifier(
+            loss="log_loss", alpha=1 / (3 * len(labels)), average=True, max_iter=6, tol=None, class_weight="balanced",
+            random_state=seed,
+        )
+        if large
+        else LogisticRegression(C=3.0, max_iter=300, class_weight="balanced")
+    )  # fmt: skip
+    with _quiet():
+        model.fit(features, labels)
+    coefficients, intercepts = model.coef_, model.intercept_
+    if len(classes) == 2:
+        coefficients = np.concatenate([np.zeros_like(coefficients), coefficients])
+        intercepts = np.concatenate([np.zeros_like(intercepts), intercepts])
+    return Linear(classes, coefficients.astype(np.float32), intercepts.astype(np.float32))
+
+
+def text_trees(features: Any, labels: Int64s, seed: int) -> Any:
+    """Extremely randomised trees (Geurts, Ernst and Wehenkel, 2006) over the presence of features, class-balanced."""
+    from sklearn.ensemble import ExtraTreesClassifier
+
+    model = ExtraTreesClassifier(TREES, min_samples_leaf=3, class_weight="balanced", random_state=seed, n_jobs=1)
+    return model.fit(features, labels)
+
+
+def table_boosting(table: Any, labels: Int64s, categories: Bools, seed: int) -> Any:
+    """Gradient boosting over histograms, with missing values and categories as they are."""
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    model = HistGradientBoostingClassifier(
+        max_iter=100, learning_rate=0.1, categorical_features=categories if categories.any() else None, early_stopping=False,
+        random_state=seed, min_samples_leaf=20 if len(labels) >= 400 else 5,
+    )  # fmt: skip
+    return model.fit(table, labels)
+
+
+def table_linear(table: Floats, labels: Int64s) -> Any:
+    """Logistic regression (C = 1) over standardised columns."""
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    with _quiet():
+        return make_pipeline(StandardScaler(), LogisticRegression(C=1.0, max_iter=500)).fit(table, labels)
+
+
+def table_forest(table: Floats, labels: Int64s, seed: int) -> Any:
+    """Extremely randomised trees over numbers."""
+    from sklearn.ensemble import ExtraTreesClassifier
+
+    return ExtraTreesClassifier(TREES, min_samples_leaf=2, random_state=seed, n_jobs=1).fit(table, labels)
+
+
+def neighbours(vectors: Floats, labels: Int64s) -> Any:
+    """The 15 nearest vectors, weighted by their distance."""
+    from sklearn.neighbors import KNeighborsClassifier
+
+    return KNeighborsClassifier(min(15, len(labels)), weights="distance").fit(vectors, labels)
+
+
+def probabilities(model: Any, features: Any, classes: int) -> Floats:
+    """A fitted model's probabilities as n x classes; 0 for classes it has not seen."""
+    if isinstance(model, Linear):
+        return model.probabilities(features, classes)
+    out = np.zeros((features.shape[0], classes))
+    out[:, model.classes_] = model.predict_proba(features)
+    return out
+
+
+def prune_by_noise_rate(labels: Int64s, shares: npt.NDArray[Any]) -> Bools:
+    """Confident learning's flags (Northcutt, Jiang and Chuang, 2021): cleanlab's `filter.find_label_issues` at its default."""
+    from cleanlab.filter import find_label_issues
+
+    with _quiet():
+        return np.asarray(find_label_issues(labels, shares, filter_by="prune_by_noise_rate", n_jobs=1), np.bool_)
+
+
+def confident_joint(labels: Int64s, shares: npt.NDArray[Any]) -> Int64s:
+    """Counts of given x true labels among confident rows, scaled to the given labels: cleanlab's `compute_confident_joint`."""
+    from cleanlab.count import compute_confident_joint
+
+    with _quiet():
+        return np.asarray(compute_confident_joint(labels, shares), np.int64)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """No warning of a solver that stops at its limit: a ranking needs no last digit."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
