@@ -16,6 +16,7 @@ MUCH = 0.2
 """a stage that rejects a larger share of the rows it saw deserves a look"""
 _MOST_GROUPS = 3
 _LEAST_ROWS = 30
+_MOST_WARNINGS = 3
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,7 @@ def advise(report: Mapping[str, Any], manifest: Mapping[str, Any], gate: Mapping
         *_quarantined(report, run),
         *_greedy(report, manifest, run),
         *_uneven(report),
+        *_warned(report),
         *_uncovered(report),
         *_witnesses(report, run),
         *_casts(report),
@@ -148,6 +150,13 @@ def _uneven(report: Mapping[str, Any]) -> Iterator[Advice]:
         rest = f"; and {count(len(found) - _MOST_GROUPS)} more" if len(found) > _MOST_GROUPS else ""
         text = f"Overall {percent(overall)} of the rows were rejected, but of {listed}{rest}. Is that the data, or the check?"
         yield Advice("look", "Some groups lose more than others", text)
+
+
+def _warned(report: Mapping[str, Any]) -> Iterator[Advice]:
+    """What a check that saw the whole data warns of."""
+    for stage, entry in report.get("stages", {}).items():
+        for warning in list((entry.get("detail") or {}).get("warnings") or ())[:_MOST_WARNINGS]:
+            yield Advice("look", f"{name(stage)} warns", name(warning, 400), stage=stage)
 
 
 def interval(part: int, whole: int, z: float = 1.96) -> tuple[float, float]:

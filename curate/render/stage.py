@@ -8,6 +8,7 @@ from typing import Any
 from curate.render import curve as curves
 from curate.render import samples as sample_rows
 from curate.render.budget import Budget, View, folded, width
+from curate.render.facts import facts_view
 from curate.render.svg import bin_words, histogram
 from curate.render.visible import name
 from curate.render.words import count, number, percent, plural
@@ -61,6 +62,7 @@ def stage_view(
         "largest": _largest(entry.get("groups"), budget),
         "curve": _curve(entry),
         "remarks": _remarks(entry.get("detail") or {}),
+        "found": facts_view(entry.get("detail") or {}, budget),
         "details": _pairs({**(written.get("parameters") or {}), **_simple(entry.get("detail") or {})}, budget),
     }
 

@@ -196,7 +196,18 @@ def _notes(report: Mapping[str, Any]) -> RenderableType | None:
     notes = [f"cast: {safe(cast, 90)}" for cast in report.get("casts") or ()]
     if report.get("witness_rejected_later"):
         notes.append(f"{plural(report['witness_rejected_later'], 'witness row')} left at a later stage")
-    return Group(Text(), *(Text(f"  note: {note}", "yellow") for note in notes[:5])) if notes else None
+    lines = [Text(f"  note: {note}", "yellow") for note in notes[:5]]
+    lines += [Text(f"  warning: {warning}", "bold yellow") for warning in _warnings(report)]
+    return Group(Text(), *lines) if lines else None
+
+
+def _warnings(report: Mapping[str, Any], most: int = 3) -> list[str]:
+    """What stages that saw the whole data warn of, a few of each."""
+    return [
+        f"{safe(stage)}: {safe(warning, 400)}"
+        for stage, entry in report.get("stages", {}).items()
+        for warning in list((entry.get("detail") or {}).get("warnings") or ())[:most]
+    ]
 
 
 def _samples(report: Mapping[str, Any]) -> RenderableType | None:
