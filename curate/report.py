@@ -10,13 +10,14 @@ from typing import Any
 import pyarrow as pa
 
 from curate.check import GroupCheck
+from curate.disparity import SOURCES, disparity, warnings, worst_ratio
 from curate.execute import Outcome
 from curate.intervals import wilson
 from curate.meter import ACTIVITIES
 from curate.policy import finite_or_none
 from curate.rundir import VERSION
 from curate.steps.base import PlannedStage
-from curate.steps.count import add_summaries, ranked
+from curate.steps.count import add_summaries, judged_columns, ranked
 from curate.steps.unreadable import unreadable
 from curate.verdicts import ALIVE, QUARANTINED
 
@@ -36,6 +37,10 @@ def build(name: str, outcome: Outcome, wall_s: float, workers: int) -> dict[str,
     total = rows["input"]
     shares = {f"{verdict}_share": _share(rows[verdict], total) for verdict in ("kept", "rejected", "quarantined")}
     stages = _stages(outcome, total - rows["quarantined"])
+    sources, groups = _sources(outcome), _groups(outcome)
+    labels = {name: groups.pop(name) for name in list(groups) if name not in outcome.job.roles.group}
+    people = disparity({**groups, **labels})
+    uneven = people | disparity({SOURCES: sources} if SOURCES not in people else {})
     return {
         "version": VERSION,
         "name": name,
@@ -43,8 +48,12 @@ def build(name: str, outcome: Outcome, wall_s: float, workers: int) -> dict[str,
         "rows": rows,
         **shares,
         "stages": stages,
-        "sources": _sources(outcome),
-        "groups": _groups(outcome),
+        "sources": sources,
+        "groups": groups,
+        "labels": labels,
+        "max_group_ratio": worst_ratio(people),
+        "disparity": uneven,
+        "uneven": warnings(uneven),
         "quarantine": _quarantine(outcome),
         "casts": list(outcome.dataset.casts),
         "witness_rejected_later": _witnesses_lost(outcome),
@@ -163,13 +172,13 @@ def _rejected_share(rejected: int, of: int) -> dict[str, float | None]:
 
 
 def _groups(outcome: Outcome) -> dict[str, Any]:
-    """Rows by value of every group column; a missing value is a group of its own, under `(missing)`."""
+    """Rows by value of every group column and of the label; a missing value is a group of its own, under `(missing)`."""
     import polars as pl
 
     store = outcome.job.store
     frame = pl.DataFrame(pl.from_arrow(pa.concat_tables([store.read(task.key, 0) for task in outcome.writes])))
     out: dict[str, Any] = {}
-    for column in outcome.job.roles.group:
+    for column in judged_columns(outcome.job.roles, outcome.job.schema):
         counts: dict[str, Counter[int]] = {}
         for value, stage, rows in frame.filter(pl.col("column") == column).select("value", "stage", "rows").iter_rows():
             counts.setdefault(_group_name(value), Counter())[stage] += rows

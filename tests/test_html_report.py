@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from curate.disparity import compared
 from curate.render.advice import advise, interval
 from curate.render.highlight import compare
 from curate.render.html import MAX_BYTES, render
@@ -91,6 +92,8 @@ def documents(
     }
     idle = {**stage, "status": "not evaluated", "reason": mark("not evaluated"), "reasons": [], "scores": {}, "rejected": 0}
     first, second = mark("stage"), mark("idle")
+    more = compared({mark("value0"): (7, 100), mark("value1"): (50, 100)})
+    whole = {**more, "stages": {first: more}}
     step = {
         "read_s": 0.5,
         "decode_s": 1.0,
@@ -112,6 +115,9 @@ def documents(
         "stages": {first: stage, second: idle},
         "sources": {mark(f"file{at}"): tally(100, 90 if at == 1 else 5) for at in range(values)},
         "groups": {mark("group"): {mark(f"value{at}"): tally(100, 7) for at in range(values)}},
+        "labels": {mark("label"): {mark("class"): tally(100, 7)}},
+        "disparity": {mark("group"): whole},
+        "uneven": [{"column": mark("group"), "stage": first, "text": mark("loses more")}],
         "quarantine": {
             "reasons": {mark("unreadable"): 2},
             "examples": [{"source_file": mark("bad file"), "source_row": 1, "line": 2, "reason": mark("bad")}],
@@ -407,7 +413,7 @@ def test_advice_puts_what_must_be_done_first_and_names_the_command():
     commands = [command for one in found for command in one.commands]
     assert "curate run PIPELINE --out NEW --set stage.parameter=0.9" in commands
     assert "curate diff out NEW" in commands
-    assert any("file1: 90.0 %" in one.text for one in found)
+    assert any(one.text == "Loses more. Is that the data, or the check?" and one.stage == "stage" for one in found)
 
 
 def test_an_interval_is_wilsons():

@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from curate.render.visible import name
-from curate.render.words import count, percent, plural
+from curate.render.words import percent, plural
 
 Level = Literal["act", "look", "note"]
 MUCH = 0.2
 """a stage that rejects a larger share of the rows it saw deserves a look"""
-_MOST_GROUPS = 3
-_LEAST_ROWS = 30
+_MOST_UNEVEN = 5
 _MOST_WARNINGS = 3
 
 
@@ -135,21 +134,11 @@ def _moved(reason: Mapping[str, Any]) -> str | None:
 
 
 def _uneven(report: Mapping[str, Any]) -> Iterator[Advice]:
-    """Groups and sources that lose clearly more than the rest, by the lower end of their interval."""
-    overall = report.get("rejected_share") or 0.0
-    tables = {"source file": report.get("sources") or {}, **(report.get("groups") or {})}
-    found = []
-    for column, values in tables.items():
-        for value, tally in values.items():
-            low, _ = interval(tally["rejected"], tally["input"])
-            if tally["input"] >= _LEAST_ROWS and low > max(1.25 * overall, overall + 0.02):
-                found.append((low, f"{name(column, 60)} {name(value, 60)}: {percent(tally['rejected_share'])}"))
-    if found:
-        found.sort(reverse=True)
-        listed = "; ".join(words for _, words in found[:_MOST_GROUPS])
-        rest = f"; and {count(len(found) - _MOST_GROUPS)} more" if len(found) > _MOST_GROUPS else ""
-        text = f"Overall {percent(overall)} of the rows were rejected, but of {listed}{rest}. Is that the data, or the check?"
-        yield Advice("look", "Some groups lose more than others", text)
+    """Groups, labels and sources that lose clearly more than others, and the stage that did it."""
+    for one in list(report.get("uneven") or ())[:_MOST_UNEVEN]:
+        text = name(one["text"], 400)
+        text = f"{text[:1].upper()}{text[1:]}. Is that the data, or the check?"
+        yield Advice("look", f"{name(one['column'], 60)}: one group loses more rows", text, stage=one["stage"] or None)
 
 
 def _warned(report: Mapping[str, Any]) -> Iterator[Advice]:

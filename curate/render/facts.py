@@ -1,8 +1,8 @@
 """What a check found out about the whole data, as tables of the page: a generic reading of `detail` in `report.json`.
 
 A check's `evidence` needs no code here. Lists of objects become tables, objects become lists of facts, plain lists one
-line. In a table, `value` with `low` and `high`, or `NAME` with
-`NAME_low` and `NAME_high`, become one column with the interval drawn.
+line. In a table, `value` with `low` and `high`, or `NAME` with `NAME_low` and `NAME_high`, become one column with the
+interval drawn.
 """
 
 from __future__ import annotations
@@ -44,21 +44,7 @@ def interval(value: float | None, low: float, high: float, axis: tuple[float, fl
     return Markup("").join([*parts, Markup("</svg>")])
 
 
-def _part(key: str, value: Any, budget: Budget) -> View | None:
-    title = _title(key)
-    if isinstance(value, Mapping):
-        if not value or "words" in value:  # remarks of rows have a table of their own
-            return None
-        facts = [(_title(inner), _cell(one)) for inner, one in list(value.items())[: budget.rows]]
-        return {"title": title, "facts": facts, "line": "", "table": None}
-    if not isinstance(value, list | tuple) or not value:
-        return None
-    if all(isinstance(one, Mapping) for one in value):
-        return {"title": title, "facts": [], "line": "", "table": _table(value, budget)}
-    return {"title": title, "facts": [], "line": _cell(list(value)[: budget.rows]), "table": None}
-
-
-def _table(rows: Sequence[Mapping[str, Any]], budget: Budget) -> View:
+def table(rows: Sequence[Mapping[str, Any]], budget: Budget) -> View:
     """Heads and rows of cells; a cell has words and, where its column has intervals, a drawing."""
     keys = list(dict.fromkeys(key for row in rows for key in row))
     ends = {key: ends for key in keys if (ends := _ends(key, keys))}
@@ -71,6 +57,20 @@ def _table(rows: Sequence[Mapping[str, Any]], budget: Budget) -> View:
     cells = [[_table_cell(key, row, ends.get(key), axes.get(key)) for key in shown] for row in rows[: budget.rows]]
     heads = [{"name": _title(key), "numeric": key in numeric, "drawn": key in axes} for key in shown]
     return {"heads": heads, "left": max(0, len(rows) - budget.rows), **folded(cells)}
+
+
+def _part(key: str, value: Any, budget: Budget) -> View | None:
+    title = _title(key)
+    if isinstance(value, Mapping):
+        if not value or "words" in value:  # remarks of rows have a table of their own
+            return None
+        facts = [(_title(inner), _cell(one)) for inner, one in list(value.items())[: budget.rows]]
+        return {"title": title, "facts": facts, "line": "", "table": None}
+    if not isinstance(value, list | tuple) or not value:
+        return None
+    if all(isinstance(one, Mapping) for one in value):
+        return {"title": title, "facts": [], "line": "", "table": table(value, budget)}
+    return {"title": title, "facts": [], "line": _cell(list(value)[: budget.rows]), "table": None}
 
 
 def _ends(key: str, keys: Sequence[str]) -> tuple[str, str] | None:

@@ -17,6 +17,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from curate.disparity import SOURCES
 from curate.render.curve import missed
 from curate.render.words import count, number, percent, plural, safe, seconds, size
 
@@ -202,8 +203,9 @@ def _notes(report: Mapping[str, Any]) -> RenderableType | None:
 
 
 def _warnings(report: Mapping[str, Any], most: int = 3) -> list[str]:
-    """What stages that saw the whole data warn of, a few of each."""
-    return [
+    """Groups that lose more rows than others, and what stages that saw the whole data warn of, a few of each."""
+    uneven = [one["text"] for one in report.get("uneven") or () if one["column"] != SOURCES]
+    return [safe(text, 400) for text in uneven[:most]] + [
         f"{safe(stage)}: {safe(warning, 400)}"
         for stage, entry in report.get("stages", {}).items()
         for warning in list((entry.get("detail") or {}).get("warnings") or ())[:most]

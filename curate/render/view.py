@@ -7,11 +7,14 @@ from typing import Any
 
 from curate.render.advice import advise, interval
 from curate.render.budget import Budget, View, folded, width
+from curate.render.facts import table
 from curate.render.stage import rule_words, stage_view
 from curate.render.visible import name
 from curate.render.words import count, number, percent, plural, seconds, size
 
 ACTIVITIES = {"read": "reading", "decode": "decoding", "score": "scoring", "write": "writing"}
+_COMPARED = "most most_share least least_share difference difference_low difference_high".split()
+_COMPARED += ["max_ratio", "max_ratio_low", "max_ratio_high", "finding"]
 _OUTCOMES = {"passed": "kept", "warned": "warning", "failed": "broken", "not_evaluated": "not evaluated"}
 
 
@@ -44,6 +47,7 @@ def build(
         ],
         "stages_left": max(0, len(stages) - budget.stages),
         "tables": _tables(report, budget),
+        "disparity": _disparity(report, budget),
         "overall": width(report.get("rejected_share")),
         "quarantine": _quarantine(report, budget),
         "costs": costs(report, budget),
@@ -170,8 +174,9 @@ def _reasons(report: Mapping[str, Any], anchors: Mapping[str, str], most: int = 
 
 
 def _tables(report: Mapping[str, Any], budget: Budget) -> list[View]:
-    """Removal by source file and by value of every group column."""
-    tables = [("source file", report.get("sources") or {}), *(report.get("groups") or {}).items()]
+    """Removal by source file, by value of every group column, and by label."""
+    groups = {**(report.get("groups") or {}), **(report.get("labels") or {})}
+    tables = [("source file", report.get("sources") or {}), *groups.items()]
     out = []
     for column, values in tables[: budget.stages]:
         ranked = list(values.items())
@@ -186,6 +191,16 @@ def _tables(report: Mapping[str, Any], budget: Budget) -> list[View]:
             }
         )
     return out
+
+
+def _disparity(report: Mapping[str, Any], budget: Budget) -> View | None:
+    """For each column the most and the least rejected group, by the whole run and by each stage that rejected a row."""
+    rows = []
+    for column, whole in (report.get("disparity") or {}).items():
+        for stage, one in (("all stages", whole), *whole["stages"].items()):
+            if stage == "all stages" or one["most_share"]:
+                rows.append({"column": column, "stage": stage, **{key: one[key] for key in _COMPARED}})
+    return table(rows, budget) if rows else None
 
 
 def _removal(value: str, tally: Mapping[str, Any]) -> View:

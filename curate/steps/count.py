@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from curate.check import Column
-from curate.dataset import shown
+from curate.dataset import Roles, is_single, shown
 from curate.policy import as_floats
 from curate.steps.base import Job, PlannedStage
 from curate.verdicts import Fates
@@ -45,6 +45,13 @@ def count_stages(job: Job, fates: Fates, columns: Sequence[pa.Table]) -> list[di
             f"{stage.name}.{name}": table.select(["position", name]).rename_columns(["position", "word"]) for name in categories
         }
     return out
+
+
+def judged_columns(roles: Roles, schema: pa.Schema) -> tuple[str, ...]:
+    """The columns by whose values the removal of rows is counted: the groups, and the label where it names classes."""
+    kind = None if roles.label is None else schema.field(roles.label).type
+    classes = kind is not None and is_single(kind) and not (pa.types.is_floating(kind) or pa.types.is_temporal(kind))
+    return tuple(dict.fromkeys((*roles.group, *([roles.label] if classes and roles.label else []))))
 
 
 def count_groups(values: Mapping[str, pa.ChunkedArray], stage: npt.NDArray[np.int16]) -> pa.Table:

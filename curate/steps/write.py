@@ -20,7 +20,7 @@ from curate.hashing import identity_sum, key_of
 from curate.meter import Meter
 from curate.sink import Sink, json_lines, open_sink
 from curate.steps.base import Batch, Job, StoredTask, publish, read_part
-from curate.steps.count import count_groups, count_links, count_stages
+from curate.steps.count import count_groups, count_links, count_stages, judged_columns
 from curate.steps.group import by_part
 from curate.steps.outside import NAMED
 from curate.steps.rows import row_ids
@@ -133,6 +133,7 @@ class Write(StoredTask):
         quarantined: list[dict[str, Any]] = []
         pieces: list[pa.Array] = []
         groups: list[pa.Table] = []
+        judged = judged_columns(job.roles, job.schema)
         wanted, seen = rows_to_show(job, self.choose, self.part), [SHOWN.empty_table()]
         places: list[npt.NDArray[np.int64]] = []
         with (
@@ -148,7 +149,7 @@ class Write(StoredTask):
                     _write_rejected(rejected, batch, stage >= 0, reasons, job.kept)
                     written["rejected"] += identity_sum(row[stage >= 0])
                     quarantined += _bad_rows(self.part, batch, stage == QUARANTINED)
-                    groups.append(count_groups({name: batch.table.column(name) for name in job.roles.group}, stage))
+                    groups.append(count_groups({name: batch.table.column(name) for name in judged}, stage))
                     names = id_text(batch.table.column(job.roles.id)) if job.roles.id else pa.nulls(len(row), pa.string())
                     pieces.append(names)
                     places.append(batch.positions)
@@ -221,7 +222,7 @@ def make_write(
     names = [[stage.name, stage.check.name] for stage in job.stages]
     key = key_of(
         [
-            "write",
+            "write, labels counted",
             place,
             str(job.kept),
             job.output,
