@@ -18,49 +18,6 @@ Int64s = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 TREES = 200
-LINEAR_CELLS = 4e8
-"""filled cells times classes above which the linear model of texts is trained by stochastic gradient descent"""
-
-
-class Linear:
-    """A logistic regression over sparse features, as its coefficients: classes x features, and an intercept each."""
-
-    def __init__(self, classes: Int64s, coefficients: npt.NDArray[np.float32], intercepts: npt.NDArray[np.float32]) -> None:
-        self.classes, self.coefficients, self.intercepts = classes, coefficients, intercepts
-
-    def probabilities(self, features: Any, classes: int) -> Floats:
-        """Rows x classes; 0 for classes that the model has not seen."""
-        logits = np.asarray(features @ self.coefficients.T) + self.intercepts
-        logits -= logits.max(axis=1, keepdims=True)
-        shares = np.exp(logits, dtype=np.float64)
-        out = np.zeros((features.shape[0], classes))
-        out[:, self.classes] = shares / shares.sum(axis=1, keepdims=True)
-        return out
-
-
-def text_linear(features: Any, labels: Int64s, seed: int) -> Linear:
-    """Class-balanced logistic regression (C = 3); above `LINEAR_CELLS` by averaged stochastic gradient descent."""
-    from sklearn.linear_model import LogisticRegression, SGDClassifier
-
-    classes = np.unique(labels)
-    if len(classes) == 1:
-        return Linear(classes, np.zeros((1, features.shape[1]), np.float32), np.zeros(1, np.float32))
-    large = features.nnz * len(classes) > LINEAR_CELLS
-    model: Any = (
-        SGDClassifier(
-            loss="log_loss", alpha=1 / (3 * len(labels)), average=True, max_iter=6, tol=None, class_weight="balanced",
-            random_state=seed,
-        )
-        if large
-        else LogisticRegression(C=3.0, max_iter=300, class_weight="balanced")
-    )  # fmt: skip
-    with _quiet():
-        model.fit(features, labels)
-    coefficients, intercepts = model.coef_, model.intercept_
-    if len(classes) == 2:
-        coefficients = np.concatenate([np.zeros_like(coefficients), coefficients])
-        intercepts = np.concatenate([np.zeros_like(intercepts), intercepts])
-    return Linear(classes, coefficients.astype(np.float32), intercepts.astype(np.float32))
 
 
 def text_trees(features: Any, labels: Int64s, seed: int) -> Any:
@@ -108,8 +65,6 @@ def neighbours(vectors: Floats, labels: Int64s) -> Any:
 
 def probabilities(model: Any, features: Any, classes: int) -> Floats:
     """A fitted model's probabilities as n x classes; 0 for classes it has not seen."""
-    if isinstance(model, Linear):
-        return model.probabilities(features, classes)
     out = np.zeros((features.shape[0], classes))
     out[:, model.classes_] = model.predict_proba(features)
     return out

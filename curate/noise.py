@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from curate import interop
 from curate.intervals import wilson
+from curate.oof import best_temperature, tempered
 
 Floats = npt.NDArray[np.float32] | npt.NDArray[np.float64]
 Int64s = npt.NDArray[np.int64]
@@ -27,6 +28,7 @@ SURE = 0.5
 """where confident learning picks at least so much of what the model disagrees with, the regime is `random`"""
 DOUBT = 0.5
 """in the regime `structured` a label is likely wrong from this suspicion on"""
+CALIBRATING = 20_000
 FEWEST = 100
 """below so many rows, or below 10 likely errors, no noise rate is called reliable"""
 
@@ -106,6 +108,19 @@ def confusion(labels: Int64s, suggested: Int64s, likely: Bools, classes: int) ->
     """Counts of given x suggested labels among the likely errors."""
     cells = np.bincount(labels[likely] * classes + suggested[likely], minlength=classes * classes)
     return cells.reshape(classes, classes)
+
+
+def precision(labels: Int64s, shares: Floats, flagged: Bools) -> float:
+    """The share of flagged labels that are wrong, as far as the models know: what they deny them after one temperature.
+
+    NaN where nothing is flagged. The temperature is that of at most `CALIBRATING` rows.
+    """
+    if not flagged.any():
+        return float("nan")
+    some = slice(None, None, len(labels) // CALIBRATING + 1)
+    temperature = best_temperature(np.asarray(shares[some], np.float64), labels[some])
+    calibrated = tempered(np.asarray(shares[flagged], np.float64), temperature)
+    return float(1 - calibrated[np.arange(len(calibrated)), labels[flagged]].mean())
 
 
 def looks_in_sample(labels: Int64s, shares: Floats) -> bool:

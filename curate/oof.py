@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from curate import encode, features, folds, interop
+from curate.linear import fit_linear
 
 Floats = npt.NDArray[np.float64]
 Int64s = npt.NDArray[np.int64]
@@ -96,7 +97,7 @@ def text_families(text: pa.LargeStringArray, labels: Int64s, seed: int, fast: bo
     linear = features.weighted(sparse, weights)
 
     def judge_linear(rest: Int64s, rows: Int64s) -> Floats:
-        return interop.probabilities(interop.text_linear(linear[rest], labels[rest], seed), linear[rows], classes)
+        return fit_linear(linear[rest], labels[rest], classes, seed).probabilities(linear[rows])
 
     words = "words" if kinds == features.WORDS else "words and characters"
     families = [Family(f"logistic regression over TF-IDF of {words}", judge_linear)]

@@ -147,7 +147,7 @@ class LabelNoise(FitCheck):
             "flagged_in_class": np.bincount(seen.labels[kept], minlength=classes),
             "spared_in_class": np.bincount(seen.labels[found.likely & ~kept], minlength=classes),
             "confusion": noise.confusion(seen.labels, found.suggested, kept, classes),
-            "precision": np.array(float(found.suspicion[kept].mean()) if kept.any() else np.nan),
+            "precision": np.array(noise.precision(seen.labels, seen.shares, kept)),
         }
         return state | (self._audited(rows, seen, found.likely) if self.audit else {})
 
