@@ -175,9 +175,14 @@ def _four_fifths(told: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _suspected(told: Mapping[str, Any]) -> Iterator[str]:
+    """For each stage and column the group that is found most above the others."""
+    worst: dict[tuple[str, str], list[Line]] = {}
     for line in told.get("found_by_earlier_stages") or ():
-        if line["finding"] == DIFFERS and line["share"] > line["rest_share"]:
-            yield (
-                f"{line['found']} for {100 * line['share']:.1f} % of {line['column']} {line['group']} and "
-                f"{100 * line['rest_share']:.1f} % of the others"
-            )
+        if line["finding"] == DIFFERS and line["share"] > line["rest_share"] and CROSS not in line["column"]:
+            worst.setdefault((line["found"].split(".")[0], line["column"]), []).append(line)
+    for lines in worst.values():
+        line = max(lines, key=lambda one: one["share"] - one["rest_share"])
+        yield (
+            f"{line['found']} for {100 * line['share']:.1f} % of {line['column']} {line['group']} and "
+            f"{100 * line['rest_share']:.1f} % of the others"
+        )

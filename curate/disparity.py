@@ -34,9 +34,13 @@ def disparity(columns: Mapping[str, Tallies]) -> dict[str, Any]:
     return {column: _column(groups) for column, groups in columns.items()}
 
 
-def worst_ratio(found: Mapping[str, Any]) -> float | None:
-    """The largest ratio over all columns and the run as a whole; None where no two groups could be compared."""
-    return max((one["max_ratio"] for one in found.values() if one["max_ratio"] is not None), default=None)
+def worst_ratio(found: Mapping[str, Any], key: str = "max_ratio") -> float | None:
+    """The largest ratio over all columns, by the run as a whole; None where no two groups could be compared.
+
+    Where the groups of a column are even, it counts as 1: three rows against none are no disparity.
+    """
+    ratios = [1.0 if one["finding"] == EVEN else one[key] for one in found.values() if one["max_ratio"] is not None]
+    return max(ratios, default=None)
 
 
 def warnings(found: Mapping[str, Any]) -> list[dict[str, str]]:
@@ -55,15 +59,16 @@ def compared(hits: Mapping[str, tuple[int, int]]) -> dict[str, Any]:
     if len(large) < 2:
         reason = f"fewer than two groups of {LEAST_ROWS} rows"
         return {**out, **dict.fromkeys(_NUMBERS), "finding": UNKNOWN, "reason": reason}
-    ranked = sorted(large, key=lambda name: (-large[name][0] / large[name][1], name))
-    most, least = ranked[0], ranked[-1]
+    rates = {name: hit / of for name, (hit, of) in large.items()}
+    most = min(large, key=lambda name: (-rates[name], -large[name][1], name))  # of equal shares the one of most rows
+    least = min(large, key=lambda name: (rates[name], -large[name][1], name))
     z = z_of(len(large) * (len(large) - 1) // 2)
     (hit, of), (other, other_of) = large[most], large[least]
     low, high = newcombe(hit, of, other, other_of, z)
     ratio, ratio_low, ratio_high = katz(hit, of, other, other_of, z)
     difference = hit / of - other / other_of
-    if not difference:  # nobody loses more; half a row added would say otherwise
-        ratio, ratio_low, ratio_high = 1.0, min(1.0, ratio_low), max(1.0, ratio_high)
+    ratio = max(1.0, ratio) if difference else 1.0  # half a row added to a small group would turn the ratio over
+    ratio_low, ratio_high = min(ratio, ratio_low), max(ratio, ratio_high)
     return {
         **out,
         "most": most,

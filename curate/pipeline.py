@@ -40,7 +40,7 @@ STAGE_KEYS = ("as", "reject", "on_missing", "when")
 _STAGE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
 REPORT_NAMES = frozenset(
     "version name status rows kept_share rejected_share quarantined_share stages sources groups labels max_group_ratio "
-    "disparity uneven quarantine casts witness_rejected_later costs read ingest write".split()
+    "max_group_ratio_low disparity uneven quarantine casts witness_rejected_later costs read ingest write".split()
 )
 """the keys of `report.json` and its steps besides stages, so that a limit on `rows.kept` has one meaning"""
 MAX_SEED = 2**63 - 1

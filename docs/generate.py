@@ -36,11 +36,22 @@ COMMENTS: tuple[str, Mapping[str, Any]] = (
     "sample_data/comments/comments.parquet",
     {"id": "id", "text": "text", "label": "label"},
 )
-DATA: Mapping[str, tuple[str, Mapping[str, Any]]] = {"oof_probs": COMMENTS, "label_noise": COMMENTS}
+PEOPLE: tuple[str, Mapping[str, Any]] = (
+    "sample_data/adult/adult.parquet",
+    {"id": "id", "label": "income_per_year", "group": ["sex", "race"]},
+)
+DATA: Mapping[str, tuple[str, Mapping[str, Any]]] = {
+    "bias": PEOPLE,
+    "class_balance": PEOPLE,
+    "label_noise": COMMENTS,
+    "oof_probs": COMMENTS,
+    "spurious": COMMENTS,
+}
 """the sample and the roles of a check's example, where these are not `TEXTS`"""
 BEFORE: Mapping[str, Sequence[str]] = {"label_noise": ("oof_probs",)}
 """stages that a check's example needs before it"""
 EXAMPLES: Mapping[str, Mapping[str, Any]] = {
+    "bias": {"bias": {"favourable": ">50K", "within": "education", "reference": {"sex": {"Female": 0.5, "Male": 0.5}}}},
     "exact_dup": {"exact_dup": {"of": ["text", "lang"], "prefer": "longest"}},
     "label_noise": {"label_noise": {"budget": 0.1}, "reject": [{"is_true": "likely_wrong"}]},
     "language": {"language": {"allowed": ["en", "de"], "min_confidence": 0.8}},

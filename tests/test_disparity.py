@@ -105,6 +105,20 @@ def test_a_finding_needs_more_than_chance_and_more_than_nothing(groups: dict[str
     assert compared(groups)["finding"] == finding
 
 
+def test_a_handful_of_rows_against_none_is_no_disparity():
+    found = {"sex": compared({"a": (3, 5000), "b": (0, 3000), "c": (0, 40)}) | {"stages": {}}}
+
+    assert (found["sex"]["least"], found["sex"]["max_ratio"] > 1) == ("b", True)
+    assert worst_ratio(found) == 1.0
+
+
+def test_what_is_proven_is_less_than_what_is_seen():
+    found = {"sex": compared({"a": (60, 200), "b": (10, 200)})}
+
+    assert worst_ratio(found) == pytest.approx(6.0)
+    assert worst_ratio(found, "max_ratio_low") == found["sex"]["max_ratio_low"] < 6.0
+
+
 def test_intervals_are_wider_the_more_pairs_were_looked_at():
     two = compared({"a": (60, 200), "b": (40, 200)})
     many = compared({"a": (60, 200), "b": (40, 200), **{str(at): (50, 200) for at in range(8)}})
