@@ -14,7 +14,7 @@ from curate.dataset import Rows, is_single
 from curate.distances import cddl, class_imbalance, distances
 from curate.grouping import Codes, Grouping, as_floats, cut
 from curate.hashing import mix64
-from curate.intervals import katz, newcombe, z_of
+from curate.intervals import newcombe, ratio_of_shares, z_of
 
 if TYPE_CHECKING:
     from curate.checks.bias import Bias
@@ -113,7 +113,7 @@ def _impact(at: int, best: int | None, hits: Any, sizes: Any, one: Grouping, che
     line = empty | {"compared_with": one.groups[best]}
     if at == best:
         return line | {"impact_ratio": 1.0, "four_fifths": "highest rate"}
-    _, low, high = katz(int(hits[at]), int(sizes[at]), int(hits[best]), int(sizes[best]), z_of(max(1, len(sizes) - 1)))
+    _, low, high = ratio_of_shares(int(hits[at]), int(sizes[at]), int(hits[best]), int(sizes[best]), z_of(max(1, len(sizes) - 1)))
     ratio = float(hits[at] / sizes[at] / (hits[best] / sizes[best]))
     said = "below" if high < FOUR_FIFTHS else "kept" if low >= FOUR_FIFTHS else UNKNOWN
     line |= {"impact_ratio": ratio, "impact_ratio_low": min(low, ratio), "impact_ratio_high": max(high, ratio)}
@@ -143,7 +143,7 @@ def label_gaps(check: Bias, groupings: Sequence[Grouping], good: Bools, codes: C
         }
         line |= {"parity_difference": difference, "parity_difference_low": low, "parity_difference_high": high}
         if pair[0]:
-            _, below, above = katz(*pair[2:], *pair[:2], z)
+            _, below, above = ratio_of_shares(*pair[2:], *pair[:2], z)
             ratio = pair[2] / pair[3] / (pair[0] / pair[1])
             line |= {"parity_ratio": ratio, "parity_ratio_low": min(below, ratio), "parity_ratio_high": max(above, ratio)}
         if found := cramers_v(table_of(one.codes, codes)):

@@ -11,11 +11,11 @@ chosen after looking, so the intervals hold for every pair of groups at once (Bo
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
-from curate.intervals import katz, newcombe, z_of
+from curate.intervals import newcombe, ratio_of_shares, z_of
+from curate.policy import finite_or_none
 
 LEAST_ROWS = 30
 """a group of fewer rows is not compared"""
@@ -65,7 +65,7 @@ def compared(hits: Mapping[str, tuple[int, int]]) -> dict[str, Any]:
     z = z_of(len(large) * (len(large) - 1) // 2)
     (hit, of), (other, other_of) = large[most], large[least]
     low, high = newcombe(hit, of, other, other_of, z)
-    ratio, ratio_low, ratio_high = katz(hit, of, other, other_of, z)
+    ratio, ratio_low, ratio_high = ratio_of_shares(hit, of, other, other_of, z)
     difference = hit / of - other / other_of
     ratio = max(1.0, ratio) if difference else 1.0  # half a row added to a small group would turn the ratio over
     ratio_low, ratio_high = min(ratio, ratio_low), max(ratio, ratio_high)
@@ -80,8 +80,8 @@ def compared(hits: Mapping[str, tuple[int, int]]) -> dict[str, Any]:
         "difference_high": high,
         "max_ratio": ratio,
         "max_ratio_low": ratio_low,
-        "max_ratio_high": ratio_high,
-        "finding": _finding(difference, low, high, ratio, ratio_high if other else math.inf),
+        "max_ratio_high": finite_or_none(ratio_high),
+        "finding": _finding(difference, low, high, ratio, ratio_high),
         "reason": None,
     }
 
@@ -122,6 +122,10 @@ def _sentence(column: str, stage: str, one: Mapping[str, Any]) -> str:
     who = f"stage {stage} rejects" if stage else "the stages together reject"
     return (
         f"{who} {100 * one['most_share']:.1f} % of {column} {one['most']} and {100 * one['least_share']:.1f} % of "
-        f"{column} {one['least']}: {one['max_ratio']:.2f} times as many "
-        f"(95 % interval {one['max_ratio_low']:.2f} to {one['max_ratio_high']:.2f})"
+        f"{column} {one['least']}: {one['max_ratio']:.2f} times as many ({_ends(one)})"
     )
+
+
+def _ends(one: Mapping[str, Any]) -> str:
+    low, high = one["max_ratio_low"], one["max_ratio_high"]
+    return f"at least {low:.2f}, at 95 %" if high is None else f"95 % interval {low:.2f} to {high:.2f}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +14,7 @@ from curate.dataset import Roles, is_single, shown
 from curate.errors import RequestError
 
 Codes = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
 MISSING, OTHERS = "(missing)", "(other values)"
 CROSS = " × "
 """what stands between two columns in the name of their intersections"""
@@ -85,14 +87,27 @@ def cut(name: str, column: pa.ChunkedArray | pa.Array, quantiles: int, most: int
         if len(np.unique(values)) > FEW:
             steps = np.arange(1, quantiles + 1) / quantiles
             edges = np.unique(np.quantile(values, steps, method="inverted_cdf"))
-            starts = [values.min(), *edges[:-1]]
-            spans = [f"{low:.6g} to {high:.6g}" for low, high in zip(starts, edges, strict=True)]
-            return Cut(name, (spans[0], *(f"above {span}" for span in spans[1:])), tuple(edges.tolist()))
+            return Cut(name, _spans(values.min(), edges), tuple(edges.tolist()))
     counts = words(column).drop_null().value_counts()
     ranked = sorted(
         zip(counts.field("values").to_pylist(), counts.field("counts").to_pylist(), strict=True), key=lambda at: (-at[1], at[0])
     )
     return Cut(name, tuple(sorted(value for value, _ in ranked[:most])))
+
+
+def quantile_groups(rows: Mapping[str, int], quantiles: int) -> dict[str, str]:
+    """Of numbers as written, with the rows that have each, the name of the part of equal size that it falls in."""
+    written = sorted(rows, key=float)
+    values, reached = np.array([float(name) for name in written]), np.cumsum([rows[name] for name in written])
+    wanted = np.arange(1, quantiles + 1) / quantiles * reached[-1]
+    edges = np.unique(values[np.searchsorted(reached, wanted - 1e-6)])
+    names = _spans(values[0], edges)
+    return {name: names[int(np.searchsorted(edges, value))] for name, value in zip(written, values, strict=True)}
+
+
+def _spans(least: float, edges: Floats) -> tuple[str, ...]:
+    spans = [f"{low:.6g} to {high:.6g}" for low, high in zip([least, *edges[:-1]], edges, strict=True)]
+    return spans[0], *(f"above {span}" for span in spans[1:])
 
 
 def crossed(one: Grouping, other: Grouping, least: int) -> tuple[Grouping, int]:
@@ -119,7 +134,7 @@ def words(column: pa.ChunkedArray | pa.Array) -> pa.StringArray:
     return pc.if_else(ours, pc.binary_join_element_wise('"', found, '"', ""), found) if pc.any(ours).as_py() else found
 
 
-def as_floats(column: pa.ChunkedArray | pa.Array) -> npt.NDArray[np.float64]:
+def as_floats(column: pa.ChunkedArray | pa.Array) -> Floats:
     """Numbers as floats, NaN where there is none."""
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()

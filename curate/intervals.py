@@ -36,21 +36,25 @@ def newcombe(hits: int, of: int, other_hits: int, other_of: int, z: float = 1.95
     )
 
 
-def katz(hits: int, of: int, other_hits: int, other_of: int, z: float = 1.959964) -> tuple[float, float, float]:
+def ratio_of_shares(hits: int, of: int, other_hits: int, other_of: int, z: float = 1.959964) -> tuple[float, float, float]:
     """A share over another, and the ends of its interval; NaN, 0 and infinity where one of them counts nothing.
 
-    Where a share is nothing, half a row is added to all four counts, so that the ratio and its interval are finite.
+    Where one of the shares is nothing, half a row is added to all four counts for the ratio, so that it is finite; the upper
+    end is infinite where the other share may be nothing. The lower end is above 1 where `newcombe`'s is above 0, and only there.
 
-    *Source*: Katz, Baptista, Azen and Pike, "Obtaining confidence intervals for the risk ratio in cohort studies", 1978;
-    the half row is Haldane's and Anscombe's.
+    *Source*: Donner and Zou, "Closed-form confidence intervals for functions of the normal mean and standard deviation",
+    2012 (MOVER-R), over Wilson's ends; the half row is Haldane's and Anscombe's.
     """
     if not of or not other_of:
         return math.nan, 0.0, math.inf
     half = 0.0 if hits and other_hits else 0.5
-    a, b, n, m = hits + half, other_hits + half, of + half, other_of + half
-    ratio = (a / n) / (b / m)
-    spread = z * math.sqrt(max(0.0, 1 / a - 1 / n + 1 / b - 1 / m))
-    return ratio, ratio * math.exp(-spread), ratio * math.exp(spread)
+    ratio = (hits + half) / (of + half) / ((other_hits + half) / (other_of + half))
+    p, q = hits / of, other_hits / other_of
+    (p_low, p_high), (q_low, q_high) = wilson(hits, of, z), wilson(other_hits, other_of, z)
+    below = math.sqrt(max(0.0, (p * q) ** 2 - p_low * q_high * (2 * p - p_low) * (2 * q - q_high)))
+    above = math.sqrt(max(0.0, (p * q) ** 2 - p_high * q_low * (2 * p - p_high) * (2 * q - q_low)))
+    low = p_low * (2 * p - p_low) / (p * q + below) if p_low else 0.0
+    return ratio, low, (p * q + above) / (q_low * (2 * q - q_low)) if q_low else math.inf
 
 
 def p_of_shares(hits: int, of: int, other_hits: int, other_of: int) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Mapping
@@ -12,6 +13,7 @@ import pyarrow as pa
 from curate.check import GroupCheck
 from curate.disparity import SOURCES, disparity, warnings, worst_ratio
 from curate.execute import Outcome
+from curate.grouping import FEW, MISSING, OTHERS, is_number, quantile_groups
 from curate.intervals import wilson
 from curate.meter import ACTIVITIES
 from curate.policy import finite_or_none
@@ -24,8 +26,8 @@ from curate.verdicts import ALIVE, QUARANTINED
 LARGEST = 10
 MOST_VALUES = 200
 """group values listed by name; the rest are added up"""
-MISSING, OTHERS = "(missing)", "(other values)"
-"""the group of rows without a value, and what is left where there are many values"""
+QUANTILES = 5
+"""groups of numbers that are compared; `bias` has as many unless told"""
 EXAMPLES = 20
 _PLACE_IN_ROW = re.compile(r" \(byte \d+ of the row\)| at byte \d+ of the row")
 """what makes one kind of reason look like many"""
@@ -37,9 +39,10 @@ def build(name: str, outcome: Outcome, wall_s: float, workers: int) -> dict[str,
     total = rows["input"]
     shares = {f"{verdict}_share": _share(rows[verdict], total) for verdict in ("kept", "rejected", "quarantined")}
     stages = _stages(outcome, total - rows["quarantined"])
-    sources, groups = _sources(outcome), _groups(outcome)
+    counted = _counted(outcome)
+    sources, groups = _sources(outcome), _groups(counted, outcome)
     labels = {name: groups.pop(name) for name in list(groups) if name not in outcome.job.roles.group}
-    people = disparity({**groups, **labels})
+    people = disparity(_groups(_by_quantile(counted, outcome), outcome))
     uneven = people | disparity({SOURCES: sources} if SOURCES not in people else {})
     return {
         "version": VERSION,
@@ -172,17 +175,10 @@ def _rejected_share(rejected: int, of: int) -> dict[str, float | None]:
     return {"rejected_share": _share(rejected, of), "rejected_low": low, "rejected_high": high}
 
 
-def _groups(outcome: Outcome) -> dict[str, Any]:
-    """Rows by value of every group column and of the label; a missing value is a group of its own, under `(missing)`."""
-    import polars as pl
-
-    store = outcome.job.store
-    frame = pl.DataFrame(pl.from_arrow(pa.concat_tables([store.read(task.key, 0) for task in outcome.writes])))
+def _groups(counted: Mapping[str, Mapping[str, Counter[int]]], outcome: Outcome) -> dict[str, Any]:
+    """Rows by value of every group column and of the label, the values of most rows by name and the others together."""
     out: dict[str, Any] = {}
-    for column in judged_columns(outcome.job.roles, outcome.job.schema):
-        counts: dict[str, Counter[int]] = {}
-        for value, stage, rows in frame.filter(pl.col("column") == column).select("value", "stage", "rows").iter_rows():
-            counts.setdefault(_group_name(value), Counter())[stage] += rows
+    for column, counts in counted.items():
         names = sorted(counts, key=lambda key: (-sum(counts[key].values()), key))
         out[column] = {key: _tally(outcome, counts[key]) for key in names[:MOST_VALUES]}
         if len(names) > MOST_VALUES:
@@ -190,6 +186,36 @@ def _groups(outcome: Outcome) -> dict[str, Any]:
             for key in names[MOST_VALUES:]:
                 rest.update(counts[key])
             out[column][OTHERS] = _tally(outcome, rest)
+    return out
+
+
+def _counted(outcome: Outcome) -> dict[str, dict[str, Counter[int]]]:
+    """By column and value, how many rows have which fate; a missing value is a group of its own, under `(missing)`."""
+    import polars as pl
+
+    store = outcome.job.store
+    frame = pl.DataFrame(pl.from_arrow(pa.concat_tables([store.read(task.key, 0) for task in outcome.writes])))
+    out: dict[str, dict[str, Counter[int]]] = {}
+    for column in judged_columns(outcome.job.roles, outcome.job.schema):
+        counts = out.setdefault(column, {})
+        for value, stage, rows in frame.filter(pl.col("column") == column).select("value", "stage", "rows").iter_rows():
+            counts.setdefault(_group_name(value), Counter())[stage] += rows
+    return out
+
+
+def _by_quantile(counted: Mapping[str, Mapping[str, Counter[int]]], outcome: Outcome) -> dict[str, Mapping[str, Counter[int]]]:
+    """The same with columns of many different numbers cut into parts of equal size."""
+    out: dict[str, Mapping[str, Counter[int]]] = {}
+    for column, counts in counted.items():
+        out[column] = counts
+        numbers = is_number(outcome.job.schema.field(column).type)
+        values = [name for name in counts if numbers and name != MISSING and math.isfinite(float(name))]
+        if len(values) > FEW:
+            parts = quantile_groups({name: sum(counts[name].values()) for name in values}, QUANTILES)
+            merged: dict[str, Counter[int]] = {}
+            for name, count in counts.items():
+                merged.setdefault(parts.get(name, MISSING), Counter()).update(count)
+            out[column] = merged
     return out
 
 

@@ -42,7 +42,7 @@ class Bias(FitCheck):
     `outlier` found, where they ran before (`found_by_earlier_stages`). `proxies`: how well another column tells the group.
     For text `identity_terms` and `toxicity`, and how many texts have a counterfactual twin.
 
-    *Findings*: shares have Wilson's interval, differences Newcombe's, ratios Katz's, distances a bootstrap's, all at
+    *Findings*: shares have Wilson's interval, differences Newcombe's, ratios Donner and Zou's, distances a bootstrap's, all at
     95 %. `q` is the p value of the group against all other rows (of `representation`: against the reference) after
     Benjamini and Hochberg, over all groups of the table. `differs` needs q at most 0.05 and a difference above `margin`;
     `within margin` an interval inside it; all else, and every group of fewer than `min_size` rows, is `insufficient

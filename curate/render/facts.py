@@ -99,7 +99,8 @@ def _table_cell(
         return {"words": _cell(value), "numeric": _is_number(value), "svg": ""}
     low, high = (row.get(end) for end in ends)
     if low is None or high is None or not (_is_number(low) and _is_number(high)):
-        return {"words": _cell(value), "numeric": False, "svg": ""}
+        open_end = f" [{_short(low)}, ∞)" if _is_number(low) and _is_number(value) else ""
+        return {"words": _cell(value) + open_end, "numeric": False, "svg": ""}
     words = f"{_short(value)} [{_short(low)}, {_short(high)}]"
     drawn = value if _is_number(value) else None
     return {"words": words, "numeric": False, "svg": interval(drawn, low, high, *axis)}
