@@ -1,3 +1,6 @@
+# long because: the tables of one check share their planted groups, and each measure stands beside its formula
+"""`bias`: planted differences between groups are told with their sign, and nothing is called fair for lack of rows."""
+
 from __future__ import annotations
 
 import json
