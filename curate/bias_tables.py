@@ -168,7 +168,8 @@ def _four_fifths(told: Mapping[str, Any]) -> Iterator[str]:
     for column, lines in columns.items():
         worst = min(lines, key=lambda line: line["impact_ratio"])
         ends = f"95 % interval {worst['impact_ratio_low']:.2f} to {worst['impact_ratio_high']:.2f}"
-        more = f"; so are {len(lines) - 1} more groups of {column}" if len(lines) > 1 else ""
+        others = len(lines) - 1
+        more = f"; so {'is' if others == 1 else 'are'} {others} more of {column}" if others else ""
         rate = f"{worst['impact_ratio']:.2f} times the rate of {worst['compared_with']} ({ends})"
         who = f"{100 * worst['share']:.1f} % of {column} {worst['group']}"
         yield f"{told['favourable']} for {who}, {rate}: below four fifths{more}"

@@ -129,7 +129,8 @@ def _stages(manifest: Mapping[str, Any], verdict: Row, scores: Row, cells: pa.Ta
         asked = not gone or (audit and verdict["verdict"] != "quarantined")
         decided = verdict["stage"] == stage["name"]
         answered = any(value is not None for value in own.values())
-        status = "scored" if answered else "missing" if asked and _meets(stage, cells) else "not asked"
+        silent = "missing" if own else "scored"  # a check without columns looks at the whole data alone
+        status = "scored" if answered else silent if asked and _meets(stage, cells) else "not asked"
         out.append(
             {"name": stage["name"], "status": status, "scores": own, "rules": _rules(stage, own, verdict if decided else None)}
         )

@@ -402,6 +402,16 @@ def test_the_twins_of_winobias_are_found(shared: Path):
     assert pairs["twin"].mean() >= 0.985  # 1565; the others differ in more than the pronoun
 
 
+def test_why_tells_what_each_stage_says_of_a_row(room: Path):
+    api.run(pipeline("class_balance", "spurious", "bias", roles=ROLES), planted(), room)
+
+    stages = {stage["name"]: stage for stage in api.why(room, "0")["stages"]}
+
+    assert stages["bias"]["scores"] == {"group": "f"}
+    assert stages["class_balance"]["scores"] == {"class_share": pytest.approx(420 / 1040)}
+    assert (stages["spurious"]["scores"], stages["spurious"]["status"]) == ({}, "scored")
+
+
 def test_the_evidence_stands_in_the_report_and_on_the_page(room: Path):
     run = api.run(pipeline("bias", roles=ROLES, mode="staged"), planted(), room)
 

@@ -47,6 +47,18 @@ def test_a_value_between_its_ends_is_drawn_and_one_without_them_is_not():
     assert second[2] == {"words": "–", "numeric": False, "svg": ""}
 
 
+def test_a_tiny_chance_is_not_told_more_exactly_than_anybody_needs():
+    found = table([{"group": "a", "q": 3e-90}, {"group": "b", "q": 0.04}])
+
+    assert [row[1]["words"] for row in found["first"]] == ["<0.0001", "0.04"]
+
+
+def test_an_interval_without_an_upper_end_is_told_and_not_drawn():
+    found = table([{"ratio": 2.0, "ratio_low": 1.5, "ratio_high": None}, {"ratio": 2.0, "ratio_low": 1.0, "ratio_high": 3.0}])
+
+    assert found["first"][0][0] == {"words": "2 [1.5, ∞)", "numeric": False, "svg": ""}
+
+
 def test_value_low_and_high_stand_together_too():
     found = table([{"column": "age", "value": 1.5, "low": 1.0, "high": 2.0}])
 

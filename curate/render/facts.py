@@ -19,6 +19,8 @@ from curate.render.words import number
 
 DRAWN_ELSEWHERE = frozenset(("curve", "observed", "near_copies", "missed", "warnings"))
 _MOST_COLUMNS = 14
+_CHANCES, _LEAST_CHANCE = ("p", "q"), 0.0001
+"""columns of chances, of which none is told more exactly than this"""
 _WIDTH, _HEIGHT, _MARGIN = 120, 12, 4
 
 
@@ -96,7 +98,8 @@ def _table_cell(
 ) -> View:
     value = row.get(key)
     if ends is None or axis is None:
-        return {"words": _cell(value), "numeric": _is_number(value), "svg": ""}
+        tiny = key in _CHANCES and value is not None and _is_number(value) and value < _LEAST_CHANCE
+        return {"words": f"<{_LEAST_CHANCE:g}" if tiny else _cell(value), "numeric": _is_number(value), "svg": ""}
     low, high = (row.get(end) for end in ends)
     if low is None or high is None or not (_is_number(low) and _is_number(high)):
         open_end = f" [{_short(low)}, ∞)" if _is_number(low) and _is_number(value) else ""
