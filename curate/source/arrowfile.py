@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from time import perf_counter
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -142,9 +142,14 @@ def _has_ended(source: Any, file: SourceFile) -> bool:
 
 
 def _parquet(file: SourceFile) -> Iterator[pa.RecordBatch]:
-    """Parquet through a file handle; local Parquet is read in place elsewhere."""
+    """Parquet through a file handle; the local Parquet of a run is read in place elsewhere."""
+    with open_raw(file) as raw:  # a Parquet reader closes no handle that it was given
+        yield from _row_groups(raw, file)
+
+
+def _row_groups(raw: BinaryIO, file: SourceFile) -> Iterator[pa.RecordBatch]:
     try:
-        source = pq.ParquetFile(open_raw(file), page_checksum_verification=True)
+        source = pq.ParquetFile(raw, page_checksum_verification=True)
         promised, schema = source.metadata.num_rows, source.schema_arrow
         decoded = sum(source.metadata.row_group(i).total_byte_size for i in range(source.metadata.num_row_groups))
         rows = max(1, min(8192, CHUNK_BYTES * max(promised, 1) // max(decoded, 1)))
