@@ -15,7 +15,7 @@ from curate import evidence, minhash, records
 from curate.check import Column, GroupCheck, parameters
 from curate.dataset import Names, Roles, Rows
 from curate.errors import RequestError, did_you_mean
-from curate.groups import run_lengths, run_starts
+from curate.linked import alike_rows, links_of
 from curate.met_again import flags, met_again, named_inside, names
 from curate.policy import AtLeast, Rule
 from curate.prefer import Prefer, best_first, columns_needed, preference_columns
@@ -25,8 +25,6 @@ U64s = npt.NDArray[np.uint64]
 Int64s = npt.NDArray[np.int64]
 
 WORDS_IN_SHINGLE = 5
-SAMPLE_ROWS = 16
-"""rows that share a sampled shingle which are compared for the estimate; a shingle of more rows says nothing"""
 
 
 @parameters
@@ -197,18 +195,7 @@ class NearDup(GroupCheck):
 
     def match(self, shard: pa.Table) -> pa.Table:
         """The rows of every key that more than one row has, and not too many where the key is a sampled shingle."""
-        from curate.kernels.links import perhaps_shared
-
-        row, key = shard.column("row").to_numpy(), shard.column("key").to_numpy()
-        perhaps = perhaps_shared(key)
-        row, key = row[perhaps], key[perhaps]
-        order = np.lexsort((row, key))
-        row, key = row[order], key[order]
-        once = run_starts(key, row)
-        row, key = row[once], key[once]
-        length = run_lengths(run_starts(key))
-        wanted = (length > 1) & ((key % 2 == 0) | (length <= SAMPLE_ROWS))
-        return pa.table({"row": row[wanted], "key": key[wanted]})
+        return links_of(shard)
 
     def features(self, rows: Rows) -> pa.Table:
         """The set of shingle hashes of each text, sorted, and its preference."""
@@ -266,7 +253,7 @@ class NearDup(GroupCheck):
         sets, features = features.column("shingles").combine_chunks(), features.drop_columns(["shingles"]).combine_chunks()
         row, outside = features.column("row").to_numpy(), flags(features, "outside")
         weights = np.array([column.weight for column in self.record])
-        alike, samples = _alike(links, row, sets, weights)
+        alike, samples = alike_rows(links, row, sets, weights)
         order = best_first(features, self.prefer)
         order = np.concatenate([np.sort(order[outside[order]]), order[~outside[order]]])
         itself = met_again(features, outside, order)
@@ -335,35 +322,3 @@ class NearDup(GroupCheck):
         size = self.words or self.chars or WORDS_IN_SHINGLE
         mode = minhash.WHOLE_WORDS if self.words else minhash.CHARACTERS if self.chars else minhash.BY_SCRIPT
         return minhash.signing(*self.banding(), size, mode)
-
-
-def _alike(
-    links: pa.Table, row: U64s, sets: pa.LargeListArray, weights: npt.NDArray[np.float64]
-) -> tuple[Any, tuple[Int64s, Int64s]]:
-    """Rows by their place, with their buckets and sets; and the pairs that share a sampled shingle."""
-    from curate.kernels.links import buckets_of_rows
-    from curate.kernels.survivors import Alike
-
-    by_row = np.argsort(row).astype(np.int32)
-    row = row[by_row]
-    linked = [(by_row[np.searchsorted(row, batch["row"].to_numpy())], batch["key"].to_numpy()) for batch in links.to_batches()]
-    samples = [(place[key % 2 == 1], key[key % 2 == 1]) for place, key in linked]
-    alike = Alike(*buckets_of_rows(linked, len(row)), sets.offsets.to_numpy(), sets.values.to_numpy(), weights)
-    place, key = zip(*samples, strict=True) if samples else ([np.empty(0, np.int32)], [np.empty(0, np.uint64)])
-    return alike, _pairs(np.concatenate(place).astype(np.int64), np.concatenate(key))
-
-
-def _pairs(place: Int64s, key: U64s) -> tuple[Int64s, Int64s]:
-    """All pairs of places with equal keys, each once."""
-    order = np.argsort(key, kind="stable")
-    place, key = place[order], key[order]
-    left: list[Int64s] = [np.empty(0, np.int64)]
-    right: list[Int64s] = [np.empty(0, np.int64)]
-    for step in range(1, SAMPLE_ROWS):
-        same = np.flatnonzero(key[step:] == key[:-step])
-        if not len(same):
-            break
-        left.append(np.minimum(place[same], place[same + step]))
-        right.append(np.maximum(place[same], place[same + step]))
-    pairs = np.unique(np.stack([np.concatenate(left), np.concatenate(right)]), axis=1)
-    return pairs[0], pairs[1]
