@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -12,7 +13,10 @@ from curate.dataset import Roles
 from curate.testing import PROMISES, after, sample
 
 BEFORE = {"label_noise": ("oof_probs",)}
-GIVEN: list[tuple[str, dict[str, Any]]] = [(name, {}) for name in catalogue()]
+CORPUS = Path(__file__).parents[1] / "sample_data" / "corpus" / "en-0004.parquet"
+NEEDED: dict[str, dict[str, Any]] = {"contamination": {"against": [str(CORPUS)], "text": "text"}}
+"""parameters without which a check has nothing to do"""
+GIVEN: list[tuple[str, dict[str, Any]]] = [(name, NEEDED.get(name, {})) for name in catalogue()]
 GIVEN += [
     ("missing", {"of": ["body", "width"]}),
     ("exact_dup", {"prefer": ["longest", {"lowest": "width"}], "empty": "match"}),
