@@ -40,9 +40,15 @@ PEOPLE: tuple[str, Mapping[str, Any]] = (
     "sample_data/adult/adult.parquet",
     {"id": "id", "label": "income_per_year", "group": ["sex", "race"]},
 )
+BY_SOURCE: tuple[str, Mapping[str, Any]] = (TEXTS[0], {**TEXTS[1], "split": "source"})
+OF_SOURCE: tuple[str, Mapping[str, Any]] = (TEXTS[0], {**TEXTS[1], "label": "source"})
 DATA: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "bias": PEOPLE,
     "class_balance": PEOPLE,
+    "drift_between_splits": BY_SOURCE,
+    "leakage": BY_SOURCE,
+    "leaky_columns": OF_SOURCE,
+    "non_iid": OF_SOURCE,
     "label_noise": COMMENTS,
     "oof_probs": COMMENTS,
     "spurious": COMMENTS,
@@ -52,9 +58,14 @@ BEFORE: Mapping[str, Sequence[str]] = {"label_noise": ("oof_probs",)}
 """stages that a check's example needs before it"""
 EXAMPLES: Mapping[str, Mapping[str, Any]] = {
     "bias": {"bias": {"favourable": ">50K", "within": "education", "reference": {"sex": {"Female": 0.5, "Male": 0.5}}}},
+    "contamination": {
+        "contamination": {"against": "sample_data/corpus/en-0002.jsonl", "id": "id"}, "reject": [{"is_true": "contaminated"}]
+    },
+    "drift_between_splits": {"drift_between_splits": {"effect": 0.2}},
     "exact_dup": {"exact_dup": {"of": ["text", "lang"], "prefer": "longest"}},
     "label_noise": {"label_noise": {"budget": 0.1}, "reject": [{"is_true": "likely_wrong"}]},
     "language": {"language": {"allowed": ["en", "de"], "min_confidence": 0.8}},
+    "leakage": {"leakage": {"similarity": 0.7, "protect": ["test", "validation"]}},
     "missing": {"missing": {"of": ["text", "source"]}, "reject": [{"is_true": "text_missing"}, {"is_true": "source_null"}]},
     "near_dup": {"near_dup": {"similarity": 0.7, "prefer": "longest"}, "reject": [{"at_least": 0.9, "of": "similarity"}]},
     "pii": {"pii": {}, "reject": [{"at_least": 1, "of": "secrets"}, {"above": 20, "of": "emails"}]},
@@ -128,7 +139,8 @@ def page(cls: type[Check]) -> str:
     columns = check.columns(*data(cls.name))
     summary, sections = paragraphs(about["doc"])
     parts: dict[str, list[str]] = {title: list(sections.get(title, ())) for title in SECTIONS}
-    parts["Columns"].append(f"For the [example](#example) below:\n\n{table_of_columns(columns)}")
+    if columns:
+        parts["Columns"].append(f"For the [example](#example) below:\n\n{table_of_columns(columns)}")
     parts["Parameters"].insert(0, table_of_parameters(about["parameters"]) if about["parameters"] else "None.")
     out = [f"# `{cls.name}`", summary, f"A {about['shape']} check, version {about['version']}: it {SHAPES[about['shape']]}."]
     for title in SECTIONS:
