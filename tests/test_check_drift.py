@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from curate import api
+from curate import api, shifts
 from curate.check import make_check
 from curate.dataset import Roles, Rows
 from curate.errors import RequestError
