@@ -250,7 +250,7 @@ def _given(column: pa.ChunkedArray, classes: int) -> npt.NDArray[np.float32]:
         if rows:
             shares = np.array([[np.nan if one is None else one for one in row] for row in rows], np.float32)
     wrong = ~((shares >= 0).all(axis=1) & (np.abs(shares.sum(axis=1) - 1) <= TOLERANCE))
-    return np.where(wrong[:, None], np.float32(np.nan), shares)
+    return np.where(wrong[:, None], np.float32(np.nan), np.minimum(shares, np.float32(1)))
 
 
 def _judged_beyond(rows: Rows, state: State, classes: int) -> npt.NDArray[np.float32]:
