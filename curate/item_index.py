@@ -6,6 +6,7 @@ the item, or many items have it. Words weigh by how few rows and items have them
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from curate.cells import lengths
 from curate.check import State
 from curate.groups import run_starts
 from curate.items import Items
@@ -31,6 +33,8 @@ EVERYDAY_SHARE, EVERYDAY_ITEMS, MOST_ITEMS = 0.1, 10, 256
 NARROWEST, WIDEST = 64, 1 << 16
 """words of a window in which an item is likened: the power of two that is at least twice its length"""
 LONGEST_NAME = 200
+STRETCH_BYTES = 8 << 20
+"""text whose words are counted at once"""
 
 
 class Texts(NamedTuple):
@@ -53,7 +57,9 @@ def words_of(text: pa.LargeStringArray) -> Texts:
     return Texts(*sequences(apart.cast(pa.large_string()), BY_SCRIPT))
 
 
-def index_items(items: Items, rows: Texts, run_words: int, least_words: int, common_rows: int) -> dict[str, npt.NDArray[Any]]:
+def index_items(
+    items: Items, rows: pa.LargeStringArray, run_words: int, least_words: int, common_rows: int
+) -> dict[str, npt.NDArray[Any]]:
     """The state of a contamination check: the items, their runs and words, and how common these are in the rows."""
     texts = words_of(items.texts)
     first = _first_of_equals(texts)
@@ -68,7 +74,7 @@ def index_items(items: Items, rows: Texts, run_words: int, least_words: int, com
         **_words(texts),
     }
     runs, words, items_found = _counted(state, rows)
-    documents = len(rows.bounds) - 1 + len(names)
+    documents = len(rows) + len(names)
     common = (runs > common_rows) | (state["run_items_of"] > max(TEMPLATE_ITEMS, TEMPLATE_SHARE * len(names)))
     everyday = state["word_items_of"] > min(MOST_ITEMS, max(EVERYDAY_ITEMS, EVERYDAY_SHARE * len(names)))
     weight = np.log((documents + 1) / (words + state["word_items_of"]))
@@ -206,17 +212,29 @@ def _table(hashes: U64s) -> tuple[U64s, Int64s]:
     return slots, numbers
 
 
-def _counted(state: State, rows: Texts) -> tuple[Int64s, Int64s, Int64s]:
+def _counted(state: State, rows: pa.LargeStringArray) -> tuple[Int64s, Int64s, Int64s]:
     """Rows that have each run without its item, each word, each item."""
     from curate.kernels.overlap import Counts, count_rows, make_found
 
     runs, words = _tables(state)
     items = len(state["names"])
     counts = Counts(*(np.zeros(size, np.int64) for size in (len(runs.length), len(words.weight), items)))
-    found = make_found(runs, int(state["bounds"][-1]), items)
     item_words = np.maximum(_covered(state, np.ones(len(runs.length), np.bool_)), 1)
-    count_rows(rows.tokens, rows.bounds, runs, words, item_words, found, counts)
+    for start, stop in _stretches(rows):
+        texts = words_of(rows.slice(start, stop - start))
+        count_rows(texts.tokens, texts.bounds, runs, words, item_words, make_found(runs, int(state["bounds"][-1]), items), counts)
     return counts.runs, counts.words, counts.items
+
+
+def _stretches(rows: pa.LargeStringArray) -> Iterator[tuple[int, int]]:
+    """Runs of texts of so many bytes together that their words fit into little memory."""
+    ends = np.cumsum(np.maximum(lengths(rows), 0))
+    start = 0
+    while start < len(rows):
+        before = ends[start - 1] if start else 0
+        stop = max(start + 1, int(np.searchsorted(ends, before + STRETCH_BYTES, side="right")))
+        yield start, stop
+        start = stop
 
 
 def _covered(state: State, counts: Bools) -> Int64s:

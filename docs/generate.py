@@ -59,7 +59,7 @@ BEFORE: Mapping[str, Sequence[str]] = {"label_noise": ("oof_probs",)}
 EXAMPLES: Mapping[str, Mapping[str, Any]] = {
     "bias": {"bias": {"favourable": ">50K", "within": "education", "reference": {"sex": {"Female": 0.5, "Male": 0.5}}}},
     "contamination": {
-        "contamination": {"against": "sample_data/corpus/en-0002.jsonl", "id": "id"}, "reject": [{"is_true": "contaminated"}]
+        "contamination": {"against": "sample_data/corpus/en-0003.csv.gz", "id": "id"}, "reject": [{"is_true": "contaminated"}]
     },
     "drift_between_splits": {"drift_between_splits": {"effect": 0.2}},
     "exact_dup": {"exact_dup": {"of": ["text", "lang"], "prefer": "longest"}},

@@ -40,7 +40,7 @@ class Contamination(FitCheck):
     *Missing*: every column, for a row without a word.
 
     *Cost*: the benchmark in memory, about 100 bytes a word; each row is read twice, to count (a sample of 200,000) and to
-    score, together at about 25 MB/s a core of English and code.
+    score, together at about 25 MB/s a core of English and code for 164 items, and 5 MB/s for 14,000.
 
     *Raises* `RequestError` without `against` or for a column that a benchmark lacks, `InputError` for a benchmark or an item
     that cannot be read.
@@ -106,8 +106,7 @@ class Contamination(FitCheck):
     def fit(self, rows: Rows) -> State:
         """The items, and how common their runs and words are in these rows."""
         items = read_items(self.against, self.text or rows.roles.text, self.id)
-        seen = item_index.words_of(rows.whole_text())
-        return item_index.index_items(items, seen, self.run_words, self.min_words, self.common_rows)
+        return item_index.index_items(items, rows.whole_text(), self.run_words, self.min_words, self.common_rows)
 
     def score(self, rows: Rows, state: State) -> Scores:
         """Each row against every item; of equals the item that stands first is named."""

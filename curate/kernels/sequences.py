@@ -22,7 +22,7 @@ BASE = FIRST | U64(1)
 def sequences(text: pa.LargeStringArray, mode: int) -> tuple[Int64s, U64s]:
     """The words of each text, end to end: bounds (n + 1) and hashes; none for a null. `mode` as in `curate.minhash`."""
     room = np.zeros(len(text) + 1, np.int64)
-    np.cumsum(_sizes(text) + 1, out=room[1:])
+    np.cumsum(_sizes(text) // 2 + 1, out=room[1:])  # of two words one byte lies between
     held, counts = np.empty(room[-1], np.uint64), np.zeros(len(text), np.int64)
     for where in _readings(text):
         _collect(*where, make_pad(0), mode, room, held, counts)
