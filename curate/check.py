@@ -126,6 +126,13 @@ class Check(ABC):
     def columns(self, roles: Roles, schema: pa.Schema) -> tuple[Column, ...]:
         """The columns the check emits for this data, in order."""
 
+    def adds(self, roles: Roles, schema: pa.Schema) -> Mapping[str, tuple[str, pa.DataType]]:
+        """Columns that kept rows get beside the input's own, where the user asks for any.
+
+        By name the emitted column whose cells they hold, and the type these are cast to.
+        """
+        return {}
+
     def default_rules(self, roles: Roles, schema: pa.Schema) -> tuple[Rule, ...]:
         """The policy where the pipeline states none; empty: the check only reports."""
         return ()

@@ -29,6 +29,8 @@ SURE = 0.5
 DOUBT = 0.5
 """in the regime `structured` a label is likely wrong from this suspicion on"""
 CALIBRATING = 20_000
+LEAST_BUDGET = 0.05
+"""a class or group may always lose so much, where the user says nothing else"""
 FEWEST = 100
 """below so many rows, or below 10 likely errors, no noise rate is called reliable"""
 
@@ -89,19 +91,20 @@ def within_budget(likely: Bools, suspicion: npt.NDArray[np.float64], member: Int
 
     `member` gives the class or group of each row (below 0: none). The budget is a share of the members.
     """
-    limits = {}
-    for one in np.unique(member[likely & (member >= 0)]).tolist():
-        mine = np.flatnonzero(likely & (member == one))
-        most = int(budget * (member == one).sum())
-        if len(mine) > most:
-            ranked = np.sort(suspicion[mine])[::-1]
-            limits[one] = float(np.nextafter(ranked[most], 2.0))
-    return limits
+    mine = np.flatnonzero(likely & (member >= 0))
+    if not len(mine):
+        return {}
+    most = (budget * np.bincount(member[member >= 0])).astype(np.int64)
+    mine = mine[np.lexsort((-suspicion[mine], member[mine]))]
+    starts = np.flatnonzero(np.diff(member[mine], prepend=-1))
+    rank = np.arange(len(mine)) - np.repeat(starts, np.diff(starts, append=len(mine)))
+    first_beyond = mine[rank == most[member[mine]]]
+    return {int(member[row]): float(np.nextafter(suspicion[row], 2.0)) for row in first_beyond}
 
 
-def default_budget(likely: Bools) -> float:
-    """Twice the share of likely errors overall, and at least 5 %."""
-    return max(2 * float(likely.mean()) if len(likely) else 0.0, 0.05)
+def default_budget(share: float) -> float:
+    """Twice the share of all rows, and at least 5 %."""
+    return max(2 * share, LEAST_BUDGET)
 
 
 def confusion(labels: Int64s, suggested: Int64s, likely: Bools, classes: int) -> Int64s:

@@ -64,6 +64,7 @@ def resolve(pipeline: Pipeline, schema: pa.Schema, until: str | None = None) -> 
     planned: list[PlannedStage] = []
     for index, stage in enumerate(stages):
         planned.append(_resolve(index, stage, pipeline.roles, schema, planned))
+    _names_are_free(planned, schema)
     return tuple(planned)
 
 
@@ -159,7 +160,22 @@ def _resolve(index: int, stage: Stage, roles: Roles, schema: pa.Schema, before: 
                 place=place,
                 hint=did_you_mean(rule.column, scalar),
             )
-    return PlannedStage(index, stage.name, stage.check, policy, stage.when, needs, columns, uses)
+    adds = tuple(Used(name, index, column, kind) for name, (column, kind) in stage.check.adds(roles, schema).items())
+    return PlannedStage(index, stage.name, stage.check, policy, stage.when, needs, columns, uses, adds)
+
+
+def _names_are_free(stages: Sequence[PlannedStage], schema: pa.Schema) -> None:
+    """Refuse a column that kept rows would get twice."""
+    taken = [*schema.names, *REASONS.names]
+    for stage in stages:
+        for one in stage.adds:
+            if one.name in taken:
+                raise RequestError(
+                    f"kept rows cannot get a column `{one.name}`: there is one of that name",
+                    place=f"stage {stage.index + 1}, {stage.name}",
+                    hint="give it a name of its own",
+                )
+            taken.append(one.name)
 
 
 def _used(check: Check, roles: Roles, before: Sequence[PlannedStage]) -> tuple[Used, ...]:

@@ -27,8 +27,13 @@ CLEAR = 0.2
 """where the two likeliest classes are closer than this, a row is ambiguous"""
 FAINT = 2.0
 """a likeliest class below so many times 1 / classes is no class at all"""
+STANDS = 0.001
+"""a default budget that would change by less stands"""
 AUDITED = 5
 """fewer reviewed rows of a class say nothing of it"""
+
+
+RELABELLED = Column("relabelled", "category", "the suggested label where the given one is likely wrong, else the given one")
 
 
 @parameters
@@ -51,8 +56,8 @@ class LabelNoise(FitCheck):
     which is called not reliable.
 
     *Budgets*: no class, and no value of a group column, has more likely errors than its `budget`, a share of its rows: twice
-    the overall share and at least 5 % unless given. The most suspicious ones stay, the others are spared. So a rare
-    class, or a minority whose labels follow other rules, is not eaten by models that never learnt it.
+    what all rows lose within the budgets, and at least 5 %, unless given. The most suspicious ones stay, the others are
+    spared. So a rare class, or a minority whose labels follow other rules, is not eaten by models that never learnt it.
 
     *Raises*: `RequestError` where no `oof_probs` stage comes before it, where the probabilities look in-sample (they
     disagree with no label in 2,000), and for an audit file it cannot use.
@@ -68,6 +73,8 @@ class LabelNoise(FitCheck):
 
     budget: Annotated[float, Field(gt=0, le=1)] | Literal["none"] | None = None
     """the largest share of a class or group that may be flagged; `none` for no budget"""
+    relabel: str | None = None
+    """a name: kept rows get a column of it, with the suggested label where theirs is likely wrong and their own elsewhere"""
     audit: str | None = None
     """a CSV or Parquet file of reviewed rows: `id`, `wrong`, and perhaps `probability`, the chance by which it was drawn"""
 
@@ -110,7 +117,13 @@ class LabelNoise(FitCheck):
             Column("confident_learning", "flag", "picked by confident learning"),
             Column("disagreement", "flag", "the models hold another class for likelier"),
             Column("copies_conflict", "flag", "a copy of the row carries another label"),
-        )
+        ) + ((RELABELLED,) if self.relabel else ())
+
+    def adds(self, roles: Roles, schema: pa.Schema) -> Mapping[str, tuple[str, pa.DataType]]:
+        """The label to go on with, in the type of the given one."""
+        if self.relabel is None:
+            return {}
+        return {self.relabel: ("relabelled", _cast_back(schema.field(str(roles.label)).type))}
 
     def default_rules(self, roles: Roles, schema: pa.Schema) -> tuple[Rule, ...]:
         """None: the check reports, and rejects where asked to."""
@@ -129,8 +142,7 @@ class LabelNoise(FitCheck):
                 hint="give probabilities by models that have not seen the row, or let `oof_probs` make them",
             )
         found = noise.assess(seen.labels, seen.shares)
-        budget = noise.default_budget(found.likely) if self.budget is None else self.budget
-        limits = self._limits(rows, seen, found, None if budget == "none" else float(budget))
+        budget, limits = self._within_budget(rows, seen, found)
         kept = found.likely & (found.suspicion >= _limit(rows, seen, limits))
         classes = len(names)
         state = {
@@ -139,7 +151,7 @@ class LabelNoise(FitCheck):
             "random": np.array(found.regime == "random"),
             "rate": np.array([found.rate, *([np.nan] * 2 if found.low is None else [found.low, found.high])]),
             **limits,
-            "budget": np.array(np.nan if budget == "none" else budget),
+            "budget": np.array(np.nan if budget is None else budget),
             "confident": np.sort(rows.row_ids[seen.at[found.confident]]),
             "likely": np.sort(rows.row_ids[seen.at[found.likely]]) if found.regime == "random" else np.array([], np.uint64),
             "fitted": np.array([rows.row_ids[seen.at].min(), rows.row_ids[seen.at].max()]),
@@ -205,6 +217,22 @@ class LabelNoise(FitCheck):
         }
         return told | ({"audit": _told(state, names)} if "audit_flagged" in state else {})
 
+    def _within_budget(self, rows: Rows, seen: _Seen, found: noise.Assessed) -> tuple[float | None, dict[str, npt.NDArray[Any]]]:
+        """The budget and the limits that keep it; by default twice the share that is flagged where the budget is kept.
+
+        So what a minority would lose does not raise its own budget: the share is taken again until it stands.
+        """
+        if self.budget is not None:
+            budget = None if self.budget == "none" else float(self.budget)
+            return budget, self._limits(rows, seen, found, budget)
+        budget, limits = 1.0, self._limits(rows, seen, found, None)
+        share = float(found.likely.mean())
+        while noise.default_budget(share) < budget - STANDS:
+            budget = noise.default_budget(share)
+            limits = self._limits(rows, seen, found, budget)
+            share = float((found.likely & (found.suspicion >= _limit(rows, seen, limits))).mean())
+        return budget, limits
+
     def _limits(self, rows: Rows, seen: _Seen, found: noise.Assessed, budget: float | None) -> dict[str, npt.NDArray[Any]]:
         """By class, and by value of each group column, the suspicion that keeps the budget; 0 where there is no need."""
         limits = {"limits": np.zeros(seen.shares.shape[1])}
@@ -247,12 +275,13 @@ class LabelNoise(FitCheck):
         out = pa.array(np.isnan(suspicion))
         words = pa.array(names, pa.string())
         missing = np.isnan(suspicion)
-        return {
+        label = as_text(rows.table.column(str(rows.roles.label))).cast(pa.string())
+        better = words.take(pa.array(suggested, mask=missing))
+        relabelled = {"relabelled": pc.if_else(pa.array(flags[:, 0]), better, label)} if self.relabel else {}
+        return relabelled | {
             "suspicion": pa.array(suspicion, mask=missing),
-            "given": pc.if_else(
-                out, pa.scalar(None, pa.string()), as_text(rows.table.column(str(rows.roles.label))).cast(pa.string())
-            ),
-            "suggested": words.take(pa.array(suggested, mask=missing)),
+            "given": pc.if_else(out, pa.scalar(None, pa.string()), label),
+            "suggested": better,
             "given_probability": pa.array(shares[:, 0], mask=missing),
             "suggested_probability": pa.array(shares[:, 1], mask=missing),
             "kind": pa.array(KINDS, pa.string()).take(pa.array(kind, mask=kind < 0)),
@@ -309,6 +338,12 @@ def _names(seen: _Seen) -> list[str]:
     for label, at in zip(labels.tolist(), first.tolist(), strict=True):
         names[label] = seen.written[at].as_py()
     return names
+
+
+def _cast_back(kind: pa.DataType) -> pa.DataType:
+    """The type that a label of this type is written in again; text where it would not come back from text."""
+    plain = pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_large_string(kind)
+    return kind if plain else pa.string()
 
 
 def _kinds(shares: npt.NDArray[np.float32], likely: Bools, kept: Bools) -> Int64s:

@@ -27,7 +27,7 @@ Positions = npt.NDArray[np.int64]
 
 
 class Used(NamedTuple):
-    """A column of an earlier stage: its name among the rows, the stage's index, the column's name and type."""
+    """A column of a stage: its name among the rows, the stage's index, the column's name there, and its type among the rows."""
 
     name: str
     stage: int
@@ -48,6 +48,8 @@ class PlannedStage:
     columns: tuple[Column, ...]
     uses: tuple[Used, ...] = ()
     """columns of earlier stages that are shown with the rows"""
+    adds: tuple[Used, ...] = ()
+    """columns of its own that kept rows get beside the input's"""
 
     @property
     def link(self) -> str | None:
@@ -87,6 +89,11 @@ class Job:
     @property
     def store(self) -> Store:
         return Store(self.root)
+
+    @property
+    def added(self) -> tuple[Used, ...]:
+        """The columns that kept rows get beside the input's."""
+        return tuple(one for stage in self.stages for one in stage.adds)
 
     @functools.cached_property
     def texts(self) -> tuple[str, ...]:

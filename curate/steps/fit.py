@@ -43,7 +43,7 @@ class Sample(StoredTask):
                 chosen &= stage.condition.mask(batch.table)
             chosen &= visible_rows(stage, batch.table)
             shown = batch.table.select(list(stage.needs)).filter(pa.array(chosen))
-            shown = with_used(job, stage, shown, batch.positions[chosen], self.used)
+            shown = with_used(job, stage.uses, shown, batch.positions[chosen], self.used)
             pieces.append(shown.append_column("row", pa.array(ids[chosen])))
         fields = [*(job.schema.field(name) for name in stage.needs), *((used.name, used.type) for used in stage.uses)]
         empty = pa.schema([*fields, ("row", pa.uint64())]).empty_table()

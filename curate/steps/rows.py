@@ -14,7 +14,7 @@ from curate.dataset import Part, Rows
 from curate.errors import InvariantError
 from curate.hashing import key_of
 from curate.policy import as_floats, decide
-from curate.steps.base import Job, PlannedStage, Positions
+from curate.steps.base import Job, PlannedStage, Positions, Used
 from curate.verdicts import Fates
 
 Bools = npt.NDArray[np.bool_]
@@ -60,9 +60,9 @@ def visible_rows(stage: PlannedStage, table: pa.Table) -> Bools:
     return visible
 
 
-def with_used(job: Job, stage: PlannedStage, table: pa.Table, positions: Positions, stored: Sequence[str]) -> pa.Table:
-    """The table with the columns of earlier stages that `stage` uses, from where each is `stored`; null where there is none."""
-    for used, key in zip(stage.uses, stored, strict=True):
+def with_used(job: Job, uses: Sequence[Used], table: pa.Table, positions: Positions, stored: Sequence[str]) -> pa.Table:
+    """The table with columns of stages, from where each is `stored`; null where there is none."""
+    for used, key in zip(uses, stored, strict=True):
         known = job.store.read(key).select(["position", used.column])
         at = known.column("position").to_numpy()
         place = np.minimum(np.searchsorted(at, positions), max(len(at) - 1, 0))

@@ -212,7 +212,7 @@ class _Pass:
             table, positions = self.asked(stage, batch)
             with self.meter.seconds("score", stage.name):
                 state = self._state(at)
-                table = with_used(self.job, stage, table, positions, self.task.used if at == 0 else ())
+                table = with_used(self.job, stage.uses, table, positions, self.task.used if at == 0 else ())
                 scores = score_rows(stage, table, row_ids(self.task.part, positions), self.job, state)
             columns = pa.table({"position": positions, **scores})
             self.scored.setdefault(at, []).append(columns)

@@ -23,7 +23,7 @@ from curate.steps.base import Batch, Job, StoredTask, publish, read_part
 from curate.steps.count import count_groups, count_links, count_stages, judged_columns
 from curate.steps.group import by_part
 from curate.steps.outside import NAMED
-from curate.steps.rows import row_ids
+from curate.steps.rows import row_ids, with_used
 from curate.steps.sample import SHOWN, rows_to_show, to_show
 from curate.steps.unreadable import unreadable
 from curate.verdicts import ALIVE, QUARANTINED, REASONS, Fates, Names, Verdicts
@@ -137,14 +137,14 @@ class Write(StoredTask):
         wanted, seen = rows_to_show(job, self.choose, self.part), [SHOWN.empty_table()]
         places: list[npt.NDArray[np.int64]] = []
         with (
-            self._sink(job, "kept", job.output, job.kept) as kept,
+            self._sink(job, "kept", job.output, kept_schema(job)) as kept,
             self._sink(job, "rejected", "parquet", rejected_schema(job.kept)) as rejected,
         ):
             for batch in read_part(job, self.part, None, meter, "write"):
                 with meter.seconds("write", "write"):
                     stage = fates.stage[batch.positions]
                     row = row_ids(self.part, batch.positions)
-                    _write_kept(kept, batch, stage == ALIVE, job.kept)
+                    _write_kept(kept, self._with_added(job, batch), stage == ALIVE, kept_schema(job))
                     written["kept"] += identity_sum(row[stage == ALIVE])
                     _write_rejected(rejected, batch, stage >= 0, reasons, job.kept)
                     written["rejected"] += identity_sum(row[stage >= 0])
@@ -162,6 +162,12 @@ class Write(StoredTask):
             sizes |= self._write_quarantined(job, records)
         grouped = pa.concat_tables(groups) if groups else count_groups({}, np.empty(0, np.int16))
         return {verdict: total % 2**64 for verdict, total in written.items()}, ids, sizes, grouped, pa.concat_tables(seen)
+
+    def _with_added(self, job: Job, batch: Batch) -> Batch:
+        if not job.added:
+            return batch
+        stored = [self.columns[one.stage] for one in job.added]
+        return Batch(with_used(job, job.added, batch.table, batch.positions, stored), batch.positions)
 
     def _sink(self, job: Job, folder: str, form: str, schema: pa.Schema) -> AbstractContextManager[Sink]:
         aside = job.store.aside(f"{self.key}-{folder}")
@@ -231,6 +237,7 @@ def make_write(
             witness_ids,
             choose,
             names,
+            [[one.name, one.column, str(one.type)] for one in job.added],
             [list(pair) for pair in job.roles],
         ]
     )
@@ -241,6 +248,11 @@ def stage_names(job: Job) -> Names:
     """What the ledger calls stages, checks and rules."""
     rules = tuple(tuple((rule.column, rule.word) for rule in stage.policy.rules) for stage in job.stages)
     return Names(tuple(stage.name for stage in job.stages), tuple(stage.check.name for stage in job.stages), rules)
+
+
+def kept_schema(job: Job) -> pa.Schema:
+    """The input's columns, then those that stages add."""
+    return pa.schema([*job.kept, *(pa.field(one.name, one.type) for one in job.added)], metadata=job.kept.metadata)
 
 
 def rejected_schema(schema: pa.Schema) -> pa.Schema:
