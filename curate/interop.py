@@ -87,6 +87,16 @@ def confident_joint(labels: Int64s, shares: npt.NDArray[Any]) -> Int64s:
 
 
 @contextmanager
+def one_thread() -> Iterator[None]:
+    """Models in here run on one thread: those of OpenMP wait for each other spinning, which takes minutes on a busy machine."""
+    import sklearn.ensemble  # noqa: F401  # what is loaded later is not limited
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(limits=1):
+        yield
+
+
+@contextmanager
 def _quiet() -> Iterator[None]:
     """No warning of a solver that stops at its limit: a ranking needs no last digit."""
     with warnings.catch_warnings():

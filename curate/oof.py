@@ -56,7 +56,8 @@ def out_of_fold(families: list[Family], labels: Int64s, fold: Int64s, classes: i
         for number in range(int(fold.max(initial=-1)) + 1):
             held, rest = np.flatnonzero(fold == number), np.flatnonzero(fold != number)
             if len(held) and len(rest):
-                total[held] += family.judge(rest, held)
+                with interop.one_thread():
+                    total[held] += family.judge(rest, held)
                 trainings += 1
     total /= max(len(families), 1)
     return Judged(total, [family.name for family in families], trainings, best_temperature(total, labels), assessable)
