@@ -164,10 +164,11 @@ class Leakage(GroupCheck):
         )
 
     def facts(self) -> dict[str, Any]:
-        """The bands, and the chance that a pair is found, by similarity."""
+        """The bands, what a shingle is, and the chance that a pair is found, by similarity."""
         bands, deep = minhash.choose_bands(self.similarity)
         curve = [[step / 20, minhash.detection(step / 20, bands, deep)] for step in range(21)]
-        return {"bands": bands, "minima_a_band": deep, "curve": curve}
+        shingle = "5 words, or characters where a script has no spaces"
+        return {"bands": bands, "minima_a_band": deep, "shingle": shingle, "curve": curve}
 
     def summary(self, counts: Mapping[str, float]) -> dict[str, Any]:
         """The rows of each split that give away rows of another."""
