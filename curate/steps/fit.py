@@ -16,7 +16,7 @@ from curate.errors import InvariantError
 from curate.hashing import key_of, mix64
 from curate.meter import Meter
 from curate.steps.base import Job, StoredTask, publish, read_part
-from curate.steps.rows import row_ids, visible_rows, with_used
+from curate.steps.rows import row_ids, used_tables, visible_rows, with_used
 from curate.verdicts import Fates
 
 
@@ -35,7 +35,7 @@ class Sample(StoredTask):
         stage, meter = job.stages[self.stage], Meter()
         fates = Fates.from_table(job.store.read(self.fates))
         mask = fates.readable if job.audit else fates.alive
-        pieces = []
+        pieces, tables = [], used_tables(job, stage.uses, self.used)
         for batch in read_part(job, self.part, stage.reads, meter, stage.name):
             ids = row_ids(self.part, batch.positions)
             chosen = mask[batch.positions] & (mix64(ids, job.seed) <= np.uint64(self.ceiling))
@@ -43,7 +43,7 @@ class Sample(StoredTask):
                 chosen &= stage.condition.mask(batch.table)
             chosen &= visible_rows(stage, batch.table)
             shown = batch.table.select(list(stage.needs)).filter(pa.array(chosen))
-            shown = with_used(job, stage.uses, shown, batch.positions[chosen], self.used)
+            shown = with_used(stage.uses, tables, shown, batch.positions[chosen])
             pieces.append(shown.append_column("row", pa.array(ids[chosen])))
         fields = [*(job.schema.field(name) for name in stage.needs), *((used.name, used.type) for used in stage.uses)]
         empty = pa.schema([*fields, ("row", pa.uint64())]).empty_table()

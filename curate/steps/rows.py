@@ -60,10 +60,15 @@ def visible_rows(stage: PlannedStage, table: pa.Table) -> Bools:
     return visible
 
 
-def with_used(job: Job, uses: Sequence[Used], table: pa.Table, positions: Positions, stored: Sequence[str]) -> pa.Table:
-    """The table with columns of stages, from where each is `stored`; null where there is none."""
-    for used, key in zip(uses, stored, strict=True):
-        known = job.store.read(key).select(["position", used.column])
+def used_tables(job: Job, uses: Sequence[Used], stored: Sequence[str]) -> list[pa.Table]:
+    """The columns of the stages that are used, a table for each, from where it is `stored`; what is read, is read once."""
+    tables = {key: job.store.read(key) for key in dict.fromkeys(stored)}
+    return [tables[key].select(["position", used.column]) for used, key in zip(uses, stored, strict=True)]
+
+
+def with_used(uses: Sequence[Used], tables: Sequence[pa.Table], table: pa.Table, positions: Positions) -> pa.Table:
+    """The table with columns of stages, from their `used_tables`; null where there is none."""
+    for used, known in zip(uses, tables, strict=True):
         at = known.column("position").to_numpy()
         place = np.minimum(np.searchsorted(at, positions), max(len(at) - 1, 0))
         found = at[place] == positions if len(at) else np.zeros(len(positions), bool)

@@ -7,6 +7,7 @@ is stored already, the data is not read at all.
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,7 +23,7 @@ from curate.errors import InvariantError
 from curate.hashing import key_of
 from curate.meter import Meter
 from curate.steps.base import Batch, Job, PlannedStage, Positions, StoredTask, bad_text, publish, read_part
-from curate.steps.rows import columns_schema, judge_rows, mask_digest, row_ids, score_rows, shown_rows, with_used
+from curate.steps.rows import columns_schema, judge_rows, mask_digest, row_ids, score_rows, shown_rows, used_tables, with_used
 from curate.steps.unreadable import publish_unreadable, unreadable, unreadable_key
 from curate.verdicts import QUARANTINED, Fates
 
@@ -211,9 +212,8 @@ class _Pass:
                 continue
             table, positions = self.asked(stage, batch)
             with self.meter.seconds("score", stage.name):
-                state = self._state(at)
-                table = with_used(self.job, stage.uses, table, positions, self.task.used if at == 0 else ())
-                scores = score_rows(stage, table, row_ids(self.task.part, positions), self.job, state)
+                table = with_used(stage.uses, self._used if at == 0 else (), table, positions)
+                scores = score_rows(stage, table, row_ids(self.task.part, positions), self.job, self._states[at])
             columns = pa.table({"position": positions, **scores})
             self.scored.setdefault(at, []).append(columns)
             self.meter.add(stage.name, rows_scored=len(positions))
@@ -229,12 +229,17 @@ class _Pass:
             return table, batch.positions
         return table.filter(pa.array(mask)), batch.positions[mask]
 
-    def _state(self, at: int) -> Mapping[str, npt.NDArray[Any]] | None:
-        if not self.task.states[at]:
-            return None
+    @functools.cached_property
+    def _states(self) -> list[Mapping[str, npt.NDArray[Any]] | None]:
+        """What each stage fitted, read when the first batch is scored."""
         from curate.steps.fit import read_state
 
-        return read_state(self.job, self.task.states[at])
+        return [read_state(self.job, key) if key else None for key in self.task.states]
+
+    @functools.cached_property
+    def _used(self) -> list[pa.Table]:
+        """What the first stage uses of earlier ones."""
+        return used_tables(self.job, self.row_stages[0].uses, self.task.used)
 
     def _decide(self, stage: PlannedStage, at: int, columns: pa.Table) -> None:
         """Apply the stage's policy, unless its limit needs all rows: then `judge` does, when they are known."""

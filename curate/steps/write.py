@@ -23,7 +23,7 @@ from curate.steps.base import Batch, Job, StoredTask, publish, read_part
 from curate.steps.count import count_groups, count_links, count_stages, judged_columns
 from curate.steps.group import by_part
 from curate.steps.outside import NAMED
-from curate.steps.rows import row_ids, with_used
+from curate.steps.rows import row_ids, used_tables, with_used
 from curate.steps.sample import SHOWN, rows_to_show, to_show
 from curate.steps.unreadable import unreadable
 from curate.verdicts import ALIVE, QUARANTINED, REASONS, Fates, Names, Verdicts
@@ -134,6 +134,7 @@ class Write(StoredTask):
         pieces: list[pa.Array] = []
         groups: list[pa.Table] = []
         judged = judged_columns(job.roles, job.schema)
+        added = used_tables(job, job.added, [self.columns[one.stage] for one in job.added])
         wanted, seen = rows_to_show(job, self.choose, self.part), [SHOWN.empty_table()]
         places: list[npt.NDArray[np.int64]] = []
         with (
@@ -144,7 +145,7 @@ class Write(StoredTask):
                 with meter.seconds("write", "write"):
                     stage = fates.stage[batch.positions]
                     row = row_ids(self.part, batch.positions)
-                    _write_kept(kept, self._with_added(job, batch), stage == ALIVE, kept_schema(job))
+                    _write_kept(kept, _with_added(job, added, batch), stage == ALIVE, kept_schema(job))
                     written["kept"] += identity_sum(row[stage == ALIVE])
                     _write_rejected(rejected, batch, stage >= 0, reasons, job.kept)
                     written["rejected"] += identity_sum(row[stage >= 0])
@@ -162,12 +163,6 @@ class Write(StoredTask):
             sizes |= self._write_quarantined(job, records)
         grouped = pa.concat_tables(groups) if groups else count_groups({}, np.empty(0, np.int16))
         return {verdict: total % 2**64 for verdict, total in written.items()}, ids, sizes, grouped, pa.concat_tables(seen)
-
-    def _with_added(self, job: Job, batch: Batch) -> Batch:
-        if not job.added:
-            return batch
-        stored = [self.columns[one.stage] for one in job.added]
-        return Batch(with_used(job, job.added, batch.table, batch.positions, stored), batch.positions)
 
     def _sink(self, job: Job, folder: str, form: str, schema: pa.Schema) -> AbstractContextManager[Sink]:
         aside = job.store.aside(f"{self.key}-{folder}")
@@ -278,6 +273,10 @@ def scores_table(job: Job, part: Part, columns: Sequence[str]) -> pa.Table:
 def id_text(column: pa.ChunkedArray) -> pa.Array:
     """The id column as strings; ids are shown as the caller wrote them."""
     return shown(column)
+
+
+def _with_added(job: Job, added: Sequence[pa.Table], batch: Batch) -> Batch:
+    return Batch(with_used(job.added, added, batch.table, batch.positions), batch.positions)
 
 
 def _write_kept(sink: Sink, batch: Batch, mask: npt.NDArray[np.bool_], schema: pa.Schema) -> None:
