@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,17 @@ def run_starts(*sorted_columns: npt.NDArray[Any]) -> Bools:
 def first_of_run(starts: Bools) -> Places:
     """For each place the place where its run begins."""
     return np.flatnonzero(starts)[np.cumsum(starts) - 1] if len(starts) else np.empty(0, np.int64)
+
+
+def stretches(sizes: Places, most: int) -> Iterator[tuple[int, int]]:
+    """Where to begin and end so that the sizes between add up to `most` or less; a larger one stands alone."""
+    ends = np.cumsum(sizes)
+    start = 0
+    while start < len(sizes):
+        before = ends[start - 1] if start else 0
+        stop = max(start + 1, int(np.searchsorted(ends, before + most, side="right")))
+        yield start, stop
+        start = stop
 
 
 def run_lengths(starts: Bools) -> Places:

@@ -6,7 +6,6 @@ the item, or many items have it. Words weigh by how few rows and items have them
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +15,7 @@ import pyarrow.compute as pc
 
 from curate.cells import lengths
 from curate.check import State
-from curate.groups import run_starts
+from curate.groups import run_starts, stretches
 from curate.items import Items
 from curate.minhash import BY_SCRIPT
 
@@ -220,21 +219,10 @@ def _counted(state: State, rows: pa.LargeStringArray) -> tuple[Int64s, Int64s, I
     items = len(state["names"])
     counts = Counts(*(np.zeros(size, np.int64) for size in (len(runs.length), len(words.weight), items)))
     item_words = np.maximum(_covered(state, np.ones(len(runs.length), np.bool_)), 1)
-    for start, stop in _stretches(rows):
+    for start, stop in stretches(np.maximum(lengths(rows), 0), STRETCH_BYTES):
         texts = words_of(rows.slice(start, stop - start))
         count_rows(texts.tokens, texts.bounds, runs, words, item_words, make_found(runs, int(state["bounds"][-1]), items), counts)
     return counts.runs, counts.words, counts.items
-
-
-def _stretches(rows: pa.LargeStringArray) -> Iterator[tuple[int, int]]:
-    """Runs of texts of so many bytes together that their words fit into little memory."""
-    ends = np.cumsum(np.maximum(lengths(rows), 0))
-    start = 0
-    while start < len(rows):
-        before = ends[start - 1] if start else 0
-        stop = max(start + 1, int(np.searchsorted(ends, before + STRETCH_BYTES, side="right")))
-        yield start, stop
-        start = stop
 
 
 def _covered(state: State, counts: Bools) -> Int64s:

@@ -58,6 +58,11 @@ def detection(similarity: float, bands: int, rows: int) -> float:
     return 1.0 - (1.0 - similarity**rows) ** bands
 
 
+def detection_curve(bands: int, rows: int) -> tuple[tuple[float, float], ...]:
+    """For similarities 0, 0.05, …, 1 the chance that such a pair becomes a candidate."""
+    return tuple((step / 20, detection(step / 20, bands, rows)) for step in range(21))
+
+
 def signing(bands: int, rows: int, size: int, mode: int) -> Signing:
     """How texts are signed by so many bands of so many minima, over shingles of `size` tokens."""
     drawn = mix64(np.arange(bands * rows, dtype=np.uint64), seed=VERSION + 1000)

@@ -15,7 +15,7 @@ from curate import minhash
 from curate.check import Column, GroupCheck, parameters
 from curate.dataset import Names, Roles, Rows
 from curate.errors import RequestError
-from curate.groups import run_starts
+from curate.groups import run_starts, stretches
 from curate.linked import alike_rows, links_of
 from curate.policy import AtLeast, Rule
 
@@ -166,7 +166,7 @@ class Leakage(GroupCheck):
     def facts(self) -> dict[str, Any]:
         """The bands, what a shingle is, and the chance that a pair is found, by similarity."""
         bands, deep = minhash.choose_bands(self.similarity)
-        curve = [[step / 20, minhash.detection(step / 20, bands, deep)] for step in range(21)]
+        curve = [list(point) for point in minhash.detection_curve(bands, deep)]
         shingle = "5 words, or characters where a script has no spaces"
         return {"bands": bands, "minima_a_band": deep, "shingle": shingle, "curve": curve}
 
@@ -214,15 +214,10 @@ def _candidates(place: Int64s, bucket: Int64s, rank: Int64s, row: npt.NDArray[np
     first = np.searchsorted(bucket[own], bucket[far])
     count = np.searchsorted(bucket[own], bucket[far], side="right") - first
     far, first, count = far[count > 0], first[count > 0], count[count > 0]
-    total = np.cumsum(count)
-    start = 0
-    while start < len(far):
-        done = total[start - 1] if start else 0
-        stop = max(start + 1, int(np.searchsorted(total, done + PAIRS_AT_ONCE, side="right")))
+    for start, stop in stretches(count, PAIRS_AT_ONCE):
         many = count[start:stop]
         step = np.arange(many.sum()) - np.repeat(np.cumsum(many) - many, many)
         yield np.repeat(place[far[start:stop]], many), place[own[np.repeat(first[start:stop], many) + step]]
-        start = stop
 
 
 def _reduced(

@@ -170,8 +170,7 @@ class NearDup(GroupCheck):
 
     def detection_curve(self) -> tuple[tuple[float, float], ...]:
         """For similarities 0, 0.05, …, 1 the chance that such a pair is found; each found pair is then verified."""
-        steps = evidence.STEPS
-        return tuple((step / steps, minhash.detection(step / steps, *self.banding())) for step in range(steps + 1))
+        return minhash.detection_curve(*self.banding())
 
     def facts(self) -> dict[str, Any]:
         """The bands, what a shingle is, and the curve of detection."""

@@ -124,8 +124,7 @@ def hash_runs(tokens: U64s, bounds: Int64s, sizes: Int64s, scale: U64s, out: U64
     at = 0
     for text in range(sizes.size):
         own = tokens[bounds[text] : bounds[text + 1]]
-        before = np.empty(own.size + 1, np.uint64)
-        prefixes(own, before)
+        before = prefixes(own)
         for start in range(own.size - sizes[text] + 1):
             out[at] = run_hash(before, start, sizes[text], scale)
             at += 1
@@ -136,11 +135,7 @@ def count_rows(tokens: U64s, bounds: Int64s, runs: Runs, words: Words, item_word
     """Add what the texts hold to `counts`."""
     seen = np.full(words.weight.size, -1, np.int64)
     for row in range(bounds.size - 1):
-        own = tokens[bounds[row] : bounds[row + 1]]
-        before = np.empty(own.size + 1, np.uint64)
-        prefixes(own, before)
-        covered = np.zeros(own.size, np.bool_)
-        _find_runs(before, row, runs, found, covered)
+        before, covered = _read(tokens[bounds[row] : bounds[row + 1]], row, runs, found)
         for index in range(found.sizes[1]):
             item = found.touched[index]
             counts.items[item] += int(found.covered[item] >= FULL * item_words[item])
@@ -152,11 +147,11 @@ def count_rows(tokens: U64s, bounds: Int64s, runs: Runs, words: Words, item_word
                 if item_words[item] > runs.length[run]:
                     whole |= found.covered[item] >= FULL * item_words[item]
                 else:
-                    whole |= 2 * runs.length[run] >= own.size
+                    whole |= 2 * runs.length[run] >= covered.size
             counts.runs[run] += int(not whole)
         _forget(found)
         for size in range(1, 3):
-            for start in range(own.size - size + 1):
+            for start in range(covered.size - size + 1):
                 word = _number(run_hash(before, start, size, runs.powers), words.slots, words.numbers)
                 if word >= 0 and seen[word] != row:
                     seen[word] = row
@@ -172,11 +167,7 @@ def score_rows(tokens: U64s, bounds: Int64s, runs: Runs, words: Words, item_word
     strange = np.full(SEEN_SLOTS, -1, np.int64)
     stamp = np.zeros(1, np.int64)
     for row in range(bounds.size - 1):
-        own = tokens[bounds[row] : bounds[row + 1]]
-        before = np.empty(own.size + 1, np.uint64)
-        prefixes(own, before)
-        covered = np.zeros(own.size, np.bool_)
-        _find_runs(before, row, runs, found, covered)
+        before, covered = _read(tokens[bounds[row] : bounds[row + 1]], row, runs, found)
         for index in range(found.sizes[1]):
             item = found.touched[index]
             if item_words[item]:
@@ -191,6 +182,15 @@ def score_rows(tokens: U64s, bounds: Int64s, runs: Runs, words: Words, item_word
 def _better(value: float, item: int, best: float, best_item: int) -> bool:
     """Greater, or as great and of an item that stands before."""
     return value > 0 and (value > best or (value == best and item < best_item))
+
+
+@nb.njit(cache=True, nogil=True)
+def _read(own: U64s, row: int, runs: Runs, found: Found) -> tuple[U64s, Bools]:
+    """The prefixes of a text's words, and which of these stand in runs of items; `found` lists the runs."""
+    before = prefixes(own)
+    covered = np.zeros(own.size, np.bool_)
+    _find_runs(before, row, runs, found, covered)
+    return before, covered
 
 
 @nb.njit(cache=True, nogil=True)

@@ -14,8 +14,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from curate.groups import stretches
 from curate.kernels.signatures import (
     NO_TOKEN,
+    STRETCH,
     U32,
     U64,
     Bools,
@@ -28,7 +30,6 @@ from curate.kernels.signatures import (
     _readings,
     _sizes,
     _sort_unique,
-    _stretches,
 )
 from curate.kernels.words import DONE, Pad, begin_text, make_pad, next_tokens
 from curate.minhash import CHARACTERS
@@ -80,7 +81,7 @@ def record_sets(columns: Sequence[pa.LargeStringArray], places: Sequence[U64s]) 
     sizes = np.stack([_sizes(column) for column in columns], axis=1)
     most = np.where(sizes > 0, sizes + 3, 0)
     pads = [make_pad(len(each) + 1) for each in places]
-    for start, stop in _stretches(most.sum(axis=1)):
+    for start, stop in stretches(most.sum(axis=1), STRETCH):
         room = np.zeros((stop - start) * len(columns) + 1, np.int64)
         np.cumsum(most[start:stop].ravel(), out=room[1:])
         values, spare = np.empty(room[-1], np.uint64), np.empty(room[-1], np.uint64)

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from curate.kernels.signatures import _readings, _sizes
+from curate.kernels.signatures import _pack, _readings, _sizes
 from curate.kernels.words import DONE, FIRST, SECOND, Pad, begin_text, make_pad, next_tokens
 
 U64 = np.uint64
@@ -29,7 +29,7 @@ def sequences(text: pa.LargeStringArray, mode: int) -> tuple[Int64s, U64s]:
     bounds = np.zeros(len(text) + 1, np.int64)
     np.cumsum(counts, out=bounds[1:])
     packed = np.empty(bounds[-1], np.uint64)
-    _pack(held, room, bounds, packed)
+    _pack(held, room, counts, packed)
     return bounds, packed
 
 
@@ -43,11 +43,13 @@ def powers(most: int) -> U64s:
 
 
 @nb.njit(cache=True, nogil=True)
-def prefixes(tokens: U64s, out: U64s) -> None:
-    """What `run_hash` needs of a text: `out` has one place more than `tokens`."""
+def prefixes(tokens: U64s) -> U64s:
+    """What `run_hash` needs of a text, with one place more than `tokens`."""
+    out = np.empty(tokens.size + 1, np.uint64)
     out[0] = U64(0)
     for at in range(tokens.size):
         out[at + 1] = out[at] * BASE + tokens[at]
+    return out
 
 
 @nb.njit(cache=True, nogil=True, inline="always")
@@ -84,10 +86,3 @@ def _collect(
             held[at : at + found] = pad.tokens[:found]
             at += found
         counts[row] = 0 if slow[row] else at - room[row]
-
-
-@nb.njit(cache=True, nogil=True)
-def _pack(held: U64s, room: Int64s, bounds: Int64s, packed: U64s) -> None:
-    for row in range(bounds.size - 1):
-        size = bounds[row + 1] - bounds[row]
-        packed[bounds[row] : bounds[row + 1]] = held[room[row] : room[row] + size]

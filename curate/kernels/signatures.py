@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from curate.cells import fold, lengths
+from curate.groups import stretches
 from curate.kernels.words import DONE, FIRST, SECOND, Pad, begin_text, make_pad, next_tokens
 from curate.minhash import CHARACTERS, Signing
 
@@ -90,7 +91,7 @@ def shingle_sets(text: pa.LargeStringArray, signing: Signing) -> tuple[Int64s, U
     most = sizes + 1 if signing.mode == CHARACTERS else sizes // 2 + 1
     counts, pieces = np.zeros(len(text), np.int64), [np.empty(0, np.uint64)]
     scratch = np.empty(0, np.uint64)
-    for start, stop in _stretches(most):
+    for start, stop in stretches(most, STRETCH):
         room = np.zeros(stop - start + 1, np.int64)
         np.cumsum(most[start:stop], out=room[1:])
         if room[-1] > len(scratch):  # as a rule once: fresh memory costs more than what is written to it
@@ -103,17 +104,6 @@ def shingle_sets(text: pa.LargeStringArray, signing: Signing) -> tuple[Int64s, U
     bounds = np.zeros(len(text) + 1, np.int64)
     np.cumsum(counts, out=bounds[1:])
     return bounds, np.concatenate(pieces)
-
-
-def _stretches(sizes: Int64s) -> Iterator[tuple[int, int]]:
-    """Runs of texts with about `STRETCH` shingles together, and of one text that has more."""
-    ends = np.cumsum(sizes)
-    start = 0
-    while start < len(sizes):
-        before = ends[start - 1] if start else 0
-        stop = max(start + 1, int(np.searchsorted(ends, before + STRETCH, side="right")))
-        yield start, stop
-        start = stop
 
 
 Reading = tuple[np.uint64, Int64s, bool, Int64s, Int64s, Bools]
