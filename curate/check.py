@@ -16,6 +16,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import importlib
+import json
 import pkgutil
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -154,6 +155,14 @@ class RowCheck(Check):
         """One array a declared column, `len(rows)` long; null where a cell has no answer."""
 
 
+TOLD = "told in the report"
+
+
+def stored_facts(facts: Mapping[str, Any]) -> dict[str, npt.NDArray[Any]]:
+    """Facts for the report as a part of a fitted state, which holds no objects."""
+    return {TOLD: np.array([json.dumps(facts)])}
+
+
 class FitCheck(Check):
     """A check that learns something from the rows, then looks at each row against it."""
 
@@ -169,8 +178,11 @@ class FitCheck(Check):
         """As `RowCheck.score`."""
 
     def evidence(self, state: State) -> Mapping[str, Any]:
-        """What the report says of the fitted state, as plain JSON values, under the stage's `detail`."""
-        return {}
+        """What the report says of the fitted state, as plain JSON values, under the stage's `detail`.
+
+        By default the facts that `fit` put into the state with `stored_facts`.
+        """
+        return dict(json.loads(str(state[TOLD][0]))) if TOLD in state else {}
 
 
 class GroupCheck(Check):

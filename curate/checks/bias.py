@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -12,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field
 
-from curate.check import Column, Emitted, FitCheck, Scores, State, parameters
+from curate.check import Column, Emitted, FitCheck, Scores, State, parameters, stored_facts
 from curate.dataset import Names, Roles, Rows, is_single
 from curate.errors import RequestError, did_you_mean
 from curate.grouping import Cut, Grouping, crossed, cut
@@ -131,7 +130,7 @@ class Bias(FitCheck):
         told["not_assessed"] = notes
         for at, one in enumerate(cuts):
             state |= {f"names{at}": np.array(one.names, np.str_), f"edges{at}": np.array(one.edges, np.float64)}
-        state |= {"combined": self._combined(plain), "told": np.array([json.dumps(told)])}
+        state |= {"combined": self._combined(plain), **stored_facts(told)}
         return state
 
     def score(self, rows: Rows, state: State) -> Scores:
@@ -151,9 +150,6 @@ class Bias(FitCheck):
             found["identity_terms"] = count_terms(text)
             found["has_twin"] = pa.array(np.isin(twin_keys(text)[0], state["twins"]))
         return found
-
-    def evidence(self, state: State) -> Mapping[str, Any]:
-        return dict(json.loads(str(state["told"][0])))
 
     def examined(self, rows: Rows) -> tuple[str, ...]:
         """The columns that are searched for missing cells and proxies: those before the ones with a part of their own."""

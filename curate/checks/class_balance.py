@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -12,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field
 
-from curate.check import Column, FitCheck, Scores, State, parameters
+from curate.check import Column, FitCheck, Scores, State, parameters, stored_facts
 from curate.dataset import Roles, Rows
 from curate.grouping import FEW, as_floats, is_number, label_column, words
 from curate.intervals import wilson
@@ -68,11 +66,11 @@ class ClassBalance(FitCheck):
         names = sorted(pairs, key=lambda name: (-pairs[name], name))
         if _is_measured(column) or len(names) > MANY:
             told = {"not_assessed": f"the label has {len(names)} different values: it names no classes"}
-            return {"names": np.array([], np.str_), "shares": np.empty(0), "told": np.array([json.dumps(told)])}
+            return {"names": np.array([], np.str_), "shares": np.empty(0), **stored_facts(told)}
         total = sum(pairs.values())
         told = _evidence([(name, pairs[name]) for name in names], labels.null_count, self.least)
         shares = np.array([pairs[name] / total for name in names], np.float64)
-        return {"names": np.array(names, np.str_), "shares": shares, "told": np.array([json.dumps(told)])}
+        return {"names": np.array(names, np.str_), "shares": shares, **stored_facts(told)}
 
     def score(self, rows: Rows, state: State) -> Scores:
         if not len(state["names"]):
@@ -83,9 +81,6 @@ class ClassBalance(FitCheck):
             pa.array(state["shares"]).take(place).fill_null(0.0)
         )  # a label that the sample does not have is rarer than it can say
         return {"class_share": pc.if_else(labels.is_valid(), share, pa.scalar(None, pa.float64()))}
-
-    def evidence(self, state: State) -> Mapping[str, Any]:
-        return dict(json.loads(str(state["told"][0])))
 
 
 def _is_measured(column: pa.ChunkedArray) -> bool:

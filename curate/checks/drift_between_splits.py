@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -12,7 +10,7 @@ import pyarrow as pa
 from pydantic import Field
 
 from curate import shifts
-from curate.check import Column, FitCheck, Scores, State, parameters
+from curate.check import Column, FitCheck, Scores, State, parameters, stored_facts
 from curate.dataset import Names, Roles, Rows
 from curate.errors import RequestError
 from curate.facets import Facet, facet, looked_at, text_lengths, verdict
@@ -95,15 +93,11 @@ class DriftBetweenSplits(FitCheck):
             told |= self._compare(rows, split, sizes)
         else:
             told["warnings"] = ["there is one split: nothing to compare"] if len(rows) else []
-        return {"told": np.array([json.dumps(told)])}
+        return stored_facts(told)
 
     def score(self, rows: Rows, state: State) -> Scores:
         """Nothing a row."""
         return {}
-
-    def evidence(self, state: State) -> Mapping[str, Any]:
-        """The table."""
-        return dict(json.loads(str(state["told"][0])))
 
     def _compared(self, roles: Roles, schema: pa.Schema) -> tuple[str, ...]:
         return looked_at(self.of, roles, schema, (roles.id, roles.split))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
@@ -11,7 +10,7 @@ import pyarrow as pa
 from pydantic import Field
 
 from curate import telling
-from curate.check import Column, FitCheck, Scores, State, parameters
+from curate.check import Column, FitCheck, Scores, State, parameters, stored_facts
 from curate.dataset import Names, Roles, Rows, shown
 from curate.errors import RequestError
 from curate.facets import facet, looked_at
@@ -87,7 +86,7 @@ class LeakyColumns(FitCheck):
         told: dict[str, Any] = {"label": {"rows": int(known.sum()), "classes": len(target.names), "cut": target.cut}}
         if len(target.names) < 2 or known.sum() < self.min_rows:
             why = "the label has one class" if len(target.names) < 2 else f"fewer than {self.min_rows} rows have a label"
-            return {"told": np.array([json.dumps(told | {"warnings": [f"nothing was looked for: {why}"] if len(rows) else []})])}
+            return stored_facts(told | {"warnings": [f"nothing was looked for: {why}"] if len(rows) else []})
         half = mix64(rows.row_ids, rows.seed) % np.uint64(2) == 0
         order = np.argsort(rows.row_ids, kind="stable")
         lines = []
@@ -100,17 +99,13 @@ class LeakyColumns(FitCheck):
             text, labels = rows.whole_text().take(pa.array(few)), shown(label).take(pa.array(few))
             told["label_in_text"] = telling.named(text, labels)
             told["telling_words"] = telling.words(text, labels)
-        return {"told": np.array([json.dumps(told | {"warnings": _warnings(told)})])}
+        return stored_facts(told | {"warnings": _warnings(told)})
 
     def score(self, rows: Rows, state: State) -> Scores:
         """Each row's label in its own text."""
         if not rows.roles.text:
             return {}
         return {"label_in_text": telling.names_own(rows.whole_text(), shown(rows.table.column(str(rows.roles.label))))}
-
-    def evidence(self, state: State) -> Mapping[str, Any]:
-        """The tables."""
-        return dict(json.loads(str(state["told"][0])))
 
     def _looked_at(self, roles: Roles, schema: pa.Schema) -> tuple[str, ...]:
         found = looked_at(self.of, roles, schema, (roles.split,))

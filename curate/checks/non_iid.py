@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -12,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from pydantic import Field
 
-from curate.check import Column, FitCheck, Scores, State, parameters
+from curate.check import Column, FitCheck, Scores, State, parameters, stored_facts
 from curate.dataset import Names, Roles, Rows
 from curate.facets import Facet, facet, looked_at, ranks, text_lengths, verdict
 from curate.groups import first_of_run, run_lengths, run_starts
@@ -91,15 +89,11 @@ class NonIid(FitCheck):
                 lines.append(self._line(name, "trend", *_trend(values, own), z))
                 lines.append(self._line(name, "neighbours", *_serial(values, own), z))
         told = {"order": lines, "warnings": _warnings(lines)}
-        return {"told": np.array([json.dumps(told)])}
+        return stored_facts(told)
 
     def score(self, rows: Rows, state: State) -> Scores:
         """Nothing a row."""
         return {}
-
-    def evidence(self, state: State) -> Mapping[str, Any]:
-        """The table."""
-        return dict(json.loads(str(state["told"][0])))
 
     def _line(self, name: str, way: str, raw: tuple[float, int], within: tuple[float, int] | None, z: float) -> dict[str, Any]:
         line: dict[str, Any] = {"column": name, "way": way, "rows": raw[1]}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
@@ -12,7 +11,7 @@ import pyarrow as pa
 from pydantic import Field
 
 from curate.association import cramers_v, table_of
-from curate.check import Column, FitCheck, Scores, State, parameters
+from curate.check import Column, FitCheck, Scores, State, parameters, stored_facts
 from curate.dataset import Names, Roles, Rows, is_single
 from curate.errors import RequestError, did_you_mean
 from curate.grouping import Codes, cut, label_column
@@ -93,7 +92,7 @@ class Spurious(FitCheck):
             told["shortcuts"] = words[: self.most]
             told["shortcuts_found"] = len(words)
         told |= {"warnings": list(self._warnings(told, rows.roles)), "not_assessed": notes}
-        return {"words": np.array([line["word"] for line in words], np.str_), "told": np.array([json.dumps(told)])}
+        return {"words": np.array([line["word"] for line in words], np.str_), **stored_facts(told)}
 
     def score(self, rows: Rows, state: State) -> Scores:
         if not rows.roles.text:
@@ -105,9 +104,6 @@ class Spurious(FitCheck):
             return {"has_shortcut": text.is_null().replace_strict({True: None, False: False}, return_dtype=pl.Boolean).to_arrow()}
         found = text.str.to_lowercase().str.extract_all(WORD).list.set_intersection(pl.Series([state["words"].tolist()]))
         return {"has_shortcut": (found.list.len() > 0).to_arrow()}
-
-    def evidence(self, state: State) -> Mapping[str, Any]:
-        return dict(json.loads(str(state["told"][0])))
 
     def _columns(
         self, rows: Rows, codes: Codes, known: npt.NDArray[np.bool_], notes: list[dict[str, str]]
