@@ -60,30 +60,34 @@ def assess(labels: Int64s, shares: Floats) -> Assessed:
 
     Cost: cleanlab's own, and a pass over the probabilities.
     """
-    rows = np.arange(len(labels))
-    given = shares[rows, labels].astype(np.float64)
-    suggested = shares.argmax(axis=1)
-    disagree = suggested != labels
+    given, likeliest = given_and_likeliest(labels, shares)
+    disagree = likeliest != labels
     some = disagree.any() and labels.min() < labels.max()
     confident = interop.prune_by_noise_rate(labels, shares) if some else np.zeros(len(labels), np.bool_)
     is_random = confident.sum() >= SURE * disagree.sum()
     suspicion = np.clip(1 - given, 0, 1)
     likely = confident if is_random else suspicion >= DOUBT
-    own = np.flatnonzero(likely & ~disagree)  # less than half the probability, and still the likeliest class
-    suggested[own] = second(shares[own], labels[own])
     count, low, high = int(confident.sum()), None, None
     rate = count / max(len(labels), 1) if is_random else float(suspicion.mean()) if len(labels) else 0.0
     if is_random and len(labels) >= FEWEST and count >= 10:
         low, high = wilson(count, len(labels))
     regime = "random" if is_random else "structured"
-    return Assessed(suspicion, suggested, confident, disagree, likely, regime, rate, low, high)
+    return Assessed(suspicion, suggested(likeliest, likely, labels, shares), confident, disagree, likely, regime, rate, low, high)
 
 
-def second(shares: Floats, labels: Int64s) -> Int64s:
-    """The likeliest class of each row but the given one."""
-    others = shares.copy()
-    others[np.arange(len(labels)), labels] = -1
-    return np.asarray(others.argmax(axis=1), np.int64)
+def given_and_likeliest(labels: Int64s, shares: Floats) -> tuple[npt.NDArray[np.float64], Int64s]:
+    """The probability of each row's label, and its likeliest class."""
+    return shares[np.arange(len(labels)), labels].astype(np.float64), shares.argmax(axis=1)
+
+
+def suggested(likeliest: Int64s, likely: Bools, labels: Int64s, shares: Floats) -> Int64s:
+    """The likeliest class; of a label that is likely wrong and still the likeliest, the likeliest but it."""
+    own = np.flatnonzero(likely & (likeliest == labels))
+    others = shares[own]
+    others[np.arange(len(own)), labels[own]] = -1
+    out = likeliest.copy()
+    out[own] = others.argmax(axis=1)
+    return out
 
 
 def within_budget(likely: Bools, suspicion: npt.NDArray[np.float64], member: Int64s, budget: float) -> dict[int, float]:

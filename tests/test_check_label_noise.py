@@ -356,3 +356,13 @@ def test_relabel_takes_no_name_that_is_there(tmp_path: Path) -> None:
 
     with pytest.raises(RequestError, match="cannot get a column `text`"):
         api.run(pipeline, labelled(body, topics), tmp_path / "out")
+
+
+def test_a_label_column_called_like_those_of_oof_probs_is_not_taken_for_one() -> None:
+    body, topics = texts(200)
+    table = labelled(body, flipped(topics, 0.1))
+    dotted = table.rename_columns(["id", "text", "my.label"])
+
+    found = judged(dotted, Roles(id="id", text=("text",), label="my.label"))
+
+    assert found.column("suspicion").equals(judged(table).column("suspicion"))

@@ -21,7 +21,7 @@ from curate.policy import Rule
 
 Int64s = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
-USED = ("probabilities", "label", "copies", "copies_disagree")
+USED = ("probabilities", "label", "copies_disagree")
 KINDS = ("likely wrong", "spared", "ambiguous", "unlike any class", "not assessable", "consistent")
 CLEAR = 0.2
 """where the two likeliest classes are closer than this, a row is ambiguous"""
@@ -154,7 +154,6 @@ class LabelNoise(FitCheck):
             "budget": np.array(np.nan if budget is None else budget),
             "confident": np.sort(rows.row_ids[seen.at[found.confident]]),
             "likely": np.sort(rows.row_ids[seen.at[found.likely]]) if found.regime == "random" else np.array([], np.uint64),
-            "fitted": np.array([rows.row_ids[seen.at].min(), rows.row_ids[seen.at].max()]),
             "in_class": np.bincount(seen.labels, minlength=classes),
             "flagged_in_class": np.bincount(seen.labels[kept], minlength=classes),
             "spared_in_class": np.bincount(seen.labels[found.likely & ~kept], minlength=classes),
@@ -171,15 +170,13 @@ class LabelNoise(FitCheck):
         suggested, shares = np.full(count, -1), np.full((count, 2), np.nan)
         flags = np.zeros((count, 3), np.bool_)
         if len(seen.labels) and names:
-            given = seen.shares[np.arange(len(seen.labels)), seen.labels].astype(np.float64)
-            best = seen.shares.argmax(axis=1)
+            given, best = noise.given_and_likeliest(seen.labels, seen.shares)
             disagree, doubt = best != seen.labels, np.clip(1 - given, 0, 1)
             confident = np.isin(rows.row_ids[seen.at], state["confident"])
             is_random = bool(state["random"])
             likely = np.isin(rows.row_ids[seen.at], state["likely"]) if is_random else doubt >= noise.DOUBT
             kept = likely & (doubt >= _limit(rows, seen, state))
-            own = np.flatnonzero(likely & ~disagree)
-            best[own] = noise.second(seen.shares[own], seen.labels[own])
+            best = noise.suggested(best, likely, seen.labels, seen.shares)
             suspicion[seen.at], suggested[seen.at] = doubt, best
             shares[seen.at, 0] = given
             shares[seen.at, 1] = seen.shares[np.arange(len(best)), best]
@@ -306,8 +303,9 @@ class _Seen:
 
 
 def _seen(rows: Rows) -> _Seen:
-    probabilities, label, _, disagree = (
-        next(rows.table.column(name) for name in rows.table.column_names if name.endswith(f".{used}")) for used in USED
+    table = rows.table  # the columns of earlier stages stand last, whatever the others are called
+    probabilities, label, disagree = (
+        next(table.column(name) for name in reversed(table.column_names) if name.endswith(f".{used}")) for used in USED
     )
     known = np.asarray(pc.and_(probabilities.is_valid(), label.is_valid()).to_numpy(), np.bool_)
     at = np.flatnonzero(known)
