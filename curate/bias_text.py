@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from curate.bias_lines import UNKNOWN, finding_of
+from curate.bias_lines import judged
 from curate.dataset import Rows
 from curate.identity import TOXIC, has_word, terms, twin_keys, twins
-from curate.intervals import false_discovery, newcombe, p_of_shares, wilson
+from curate.intervals import newcombe, p_of_shares, wilson
 
 
 def evidence(rows: Rows, toxic_words: Sequence[str], least: int, margin: float) -> tuple[dict[str, Any], npt.NDArray[np.uint64]]:
@@ -23,11 +23,6 @@ def evidence(rows: Rows, toxic_words: Sequence[str], least: int, margin: float) 
         named = has_word(text, words)
         if named.any():
             lines.append(_line(kind, group, named, toxic))
-    for line, q in zip(lines, false_discovery([line.pop("p") for line in lines]), strict=True):
-        line["q"] = q
-        large = line["rows"] >= least and len(text) - line["rows"] >= least
-        gap = line["difference"], line["difference_low"], line["difference_high"]
-        line["finding"] = finding_of(margin, gap, q <= 0.05) if large else UNKNOWN
     key, own = twin_keys(text)
     found = twins(key, own)
     paired = np.isin(key, found)
@@ -38,7 +33,7 @@ def evidence(rows: Rows, toxic_words: Sequence[str], least: int, margin: float) 
         ]
         if len(toxic)
         else [],
-        "identity_terms": lines,
+        "identity_terms": judged(lines, margin, least),
         "counterfactual_twins": {"sets": len(found), "rows": int(paired.sum())} if len(found) else {},
     }
     return {name: value for name, value in told.items() if value}, found
@@ -61,5 +56,7 @@ def _line(kind: str, group: str, named: npt.NDArray[np.bool_], toxic: npt.NDArra
     line |= {"toxic_share": beside / rows, "toxic_share_low": low, "toxic_share_high": high}
     low, high = newcombe(beside, rows, other, total - rows)
     rest = other / (total - rows) if total > rows else 0.0
-    line |= {"rest_toxic_share": rest, "difference": beside / rows - rest, "difference_low": low, "difference_high": high}
-    return line | {"p": p_of_shares(beside, rows, other, total - rows)}
+    gap = beside / rows - rest
+    line |= {"rest_toxic_share": rest, "difference": gap, "difference_low": low, "difference_high": high}
+    chance = p_of_shares(beside, rows, other, total - rows)
+    return line | {"_p": chance, "_gap": (gap, low, high), "_rows": min(rows, total - rows)}

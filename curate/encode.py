@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import xxhash
 
 from curate.dataset import as_text
+from curate.facets import facet
 
 Floats = npt.NDArray[np.float64]
 U64s = npt.NDArray[np.uint64]
@@ -22,11 +23,10 @@ MOST_CATEGORIES = 200
 
 @dataclass(frozen=True)
 class Encoded:
-    """A table as numbers: n x columns, missing as NaN; which columns are categories, and the names."""
+    """A table as numbers: n x columns, missing as NaN; and which columns are categories, as codes by how frequent they are."""
 
     values: Floats
     categories: npt.NDArray[np.bool_]
-    names: tuple[str, ...]
 
     def dense(self) -> Floats:
         """For models that know neither missing cells nor categories: medians and flags for gaps, a column a common category."""
@@ -71,36 +71,22 @@ def encode(table: pa.Table, names: tuple[str, ...]) -> Encoded:
         columns.append(cells)
         categories.append(category)
     values = np.column_stack(columns) if columns else np.zeros((table.num_rows, 0))
-    return Encoded(values, np.array(categories, np.bool_), names)
+    return Encoded(values, np.array(categories, np.bool_))
 
 
 def _numbers(column: pa.ChunkedArray) -> tuple[Floats, bool]:
-    kind = column.type
-    if pa.types.is_boolean(kind):
-        return _floats(column.cast(pa.int8())), False
-    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-        return _floats(column.cast(pa.float64(), safe=False)), False
-    if pa.types.is_temporal(kind):
-        whole = pa.int32() if kind.bit_width == 32 else pa.int64()
-        return _floats(column.cast(whole).cast(pa.float64(), safe=False)), False
-    return _codes(as_text(column)), True
-
-
-def _floats(column: pa.ChunkedArray) -> Floats:
-    cells = np.asarray(column.cast(pa.float64()).to_numpy(), np.float64)
-    return np.where(np.isfinite(cells), cells, np.nan)
-
-
-def _codes(text: pa.LargeStringArray) -> Floats:
-    """0 for the most frequent value, and so on; one code for all beyond `MOST_CATEGORIES`; NaN for nulls."""
-    counted = text.drop_null().value_counts()
-    values, counts = counted.field("values"), counted.field("counts").to_numpy()
-    order = sorted(range(len(counts)), key=lambda at: (-int(counts[at]), str(values[at])))
-    ranked = values.take(pa.array(order[:MOST_CATEGORIES], pa.int64()))
-    found = pc.index_in(text, value_set=ranked).cast(pa.float64()).fill_null(float(len(ranked)))
-    codes = np.array(found.to_numpy(zero_copy_only=False), np.float64)
-    codes[np.asarray(text.is_null())] = np.nan
-    return codes
+    """A column as numbers, and whether they are codes of categories."""
+    if pa.types.is_boolean(column.type):
+        column = column.cast(pa.int8())
+    found = facet(column)
+    if found.kind != "category":
+        return found.numbers, False
+    counts = np.bincount(found.codes[found.codes >= 0], minlength=len(found.names))
+    by_count = np.argsort(-counts, kind="stable")  # the names are sorted, so ties are in their order
+    code = np.empty(len(counts) + 1)
+    code[by_count] = np.minimum(np.arange(len(counts)), MOST_CATEGORIES)
+    code[-1] = np.nan
+    return code[found.codes], True
 
 
 def content_keys(columns: list[Any], seed: int) -> U64s:

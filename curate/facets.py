@@ -10,11 +10,15 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from curate.association import mid_ranks
 from curate.dataset import Roles, Rows, is_single, shown
 from curate.errors import RequestError, did_you_mean
 
 Floats = npt.NDArray[np.float64]
 Int64s = npt.NDArray[np.int64]
+
+MOST_CLASSES = 50
+"""a number with more values than this names no classes"""
 
 
 class Facet(NamedTuple):
@@ -79,10 +83,22 @@ def text_lengths(rows: Rows) -> Facet:
 
 def ranks(values: Floats) -> Floats:
     """The rank of each value, ties with their mean, from 0 to 1 (0.5 for one value)."""
-    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
-    ends = np.cumsum(counts)
-    middle = (2 * ends - counts - 1) / 2 / (len(values) - 1) if len(values) > 1 else np.full(len(ends), 0.5)
-    return np.asarray(middle[inverse], np.float64)
+    return (mid_ranks(values) - 1) / (len(values) - 1) if len(values) > 1 else np.full(len(values), 0.5)
+
+
+def classes_of(given: Facet, most: int, parts: int) -> tuple[Int64s, Floats | None]:
+    """The class of each row, -1 where missing, and the numbers that the classes stand for, if any.
+
+    Of a number with more than `most` values the part of equal size that it falls in, one of `parts`: no number stands for it.
+    """
+    if given.kind == "category":
+        return given.codes, None
+    known = ~given.missing
+    codes = np.full(len(given.numbers), -1, np.int64)
+    values, own = np.unique(given.numbers[known], return_inverse=True)
+    few = len(values) <= most
+    codes[known] = own if few else np.minimum(ranks(given.numbers[known]) * parts, parts - 1).astype(np.int64)
+    return codes, values if few else None
 
 
 def verdict(low: float, high: float, effect: float, names: tuple[str, str]) -> str:

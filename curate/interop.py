@@ -78,14 +78,6 @@ def prune_by_noise_rate(labels: Int64s, shares: npt.NDArray[Any]) -> Bools:
         return np.asarray(find_label_issues(labels, shares, filter_by="prune_by_noise_rate", n_jobs=1), np.bool_)
 
 
-def confident_joint(labels: Int64s, shares: npt.NDArray[Any]) -> Int64s:
-    """Counts of given x true labels among confident rows, scaled to the given labels: cleanlab's `compute_confident_joint`."""
-    from cleanlab.count import compute_confident_joint
-
-    with _quiet():
-        return np.asarray(compute_confident_joint(labels, shares), np.int64)
-
-
 @contextmanager
 def one_thread() -> Iterator[None]:
     """Models in here run on one thread: those of OpenMP wait for each other spinning, which takes minutes on a busy machine."""

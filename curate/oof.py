@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from curate import encode, features, folds, interop
 from curate.linear import fit_linear
@@ -49,16 +50,14 @@ def out_of_fold(families: list[Family], labels: Int64s, fold: Int64s, classes: i
     """The mean of all families' out-of-fold probabilities, and the temperature that would calibrate it."""
     total = np.zeros((len(labels), classes))
     trainings, assessable = 0, np.zeros(len(labels), np.bool_)
-    for number in range(int(fold.max(initial=-1)) + 1):
-        held = fold == number
-        assessable[held] = np.isin(labels[held], labels[~held])
-    for family in families:
+    with interop.one_thread():
         for number in range(int(fold.max(initial=-1)) + 1):
             held, rest = np.flatnonzero(fold == number), np.flatnonzero(fold != number)
+            assessable[held] = np.isin(labels[held], labels[rest])
             if len(held) and len(rest):
-                with interop.one_thread():
+                for family in families:
                     total[held] += family.judge(rest, held)
-                trainings += 1
+                    trainings += 1
     total /= max(len(families), 1)
     return Judged(total, [family.name for family in families], trainings, best_temperature(total, labels), assessable)
 
@@ -88,7 +87,7 @@ def text_families(text: pa.LargeStringArray, labels: Int64s, seed: int, fast: bo
     classes = int(labels.max(initial=-1)) + 1
     kinds: tuple[tuple[str, int], ...] = features.WORDS + features.CHARACTERS
     held = {kind: features.sets(text, *kind) for kind in features.WORDS}
-    letters = sum(int(size) for size in pa.compute.utf8_length(text).to_numpy(zero_copy_only=False))
+    letters = pc.sum(pc.utf8_length(text)).as_py() or 0
     if letters * len(features.CHARACTERS) <= CELLS:
         held |= {kind: features.sets(text, *kind) for kind in features.CHARACTERS}
     else:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from curate.distances import tvd
 from curate.facets import Facet
 
 Bools = npt.NDArray[np.bool_]
@@ -71,7 +72,7 @@ def total_variation(one: npt.NDArray[np.int64], two: npt.NDArray[np.int64], valu
     left, right = np.bincount(one, minlength=values) / len(one), np.bincount(two, minlength=values) / len(two)
     pooled = np.bincount(np.concatenate([one, two]), minlength=values) / (len(one) + len(two))
     bias = 0.5 * float(np.sqrt(pooled * (1 - pooled) * (1 / len(one) + 1 / len(two))).sum())
-    return 0.5 * float(np.abs(left - right).sum()), bias
+    return float(tvd(left, right)), bias
 
 
 def of_words(text: pa.LargeStringArray, here: Bools, there: Bools, learnt: Bools) -> Distance:

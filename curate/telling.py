@@ -10,15 +10,16 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from curate.facets import Facet, ranks
+from curate.association import mid_ranks
+from curate.facets import MOST_CLASSES, Facet, classes_of, ranks
 from curate.intervals import wilson
 
 Floats = npt.NDArray[np.float64]
 Int64s = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
-MOST_CLASSES, CUTS = 50, 5
-"""a number with more values than this is cut into so many classes of equal size"""
+CUTS = 5
+"""a label of many numbers is cut into so many classes of equal size"""
 BINS = 64
 UNIQUE = 0.95
 """the share of distinct values from which on a column is like an id"""
@@ -42,14 +43,10 @@ def target_of(label: Facet) -> Target:
     """The classes of a label: its values, or five classes of equal size of a number with many values."""
     if label.kind == "category":
         return Target(label.codes, label.names, cut=False)
-    known = ~label.missing
-    codes = np.full(len(label.numbers), -1, np.int64)
-    values, own = np.unique(label.numbers[known], return_inverse=True)
-    if len(values) <= MOST_CLASSES:
-        codes[known] = own
-        return Target(codes, tuple(f"{value:g}" for value in values.tolist()), cut=False)
-    codes[known] = np.minimum(ranks(label.numbers[known]) * CUTS, CUTS - 1).astype(np.int64)
-    return Target(codes, tuple(f"part {at + 1} of {CUTS}" for at in range(CUTS)), cut=True)
+    codes, values = classes_of(label, MOST_CLASSES, CUTS)
+    if values is None:
+        return Target(codes, tuple(f"part {at + 1} of {CUTS}" for at in range(CUTS)), cut=True)
+    return Target(codes, tuple(f"{value:g}" for value in values.tolist()), cut=False)
 
 
 def column(given: Facet, target: Target, half: Bools, order: Int64s) -> dict[str, Any]:
@@ -168,14 +165,8 @@ def names_own(text: pa.LargeStringArray, labels: pa.StringArray) -> pa.Array:
 
 def _values(given: Facet) -> Int64s:
     """The column as codes from 0 on, missing too: its values, or 64 parts of equal size of a number with too many of them."""
-    if given.kind == "category":
-        return given.codes + 1
-    known = ~given.missing
-    out = np.zeros(len(given.numbers), np.int64)
-    values, own = np.unique(given.numbers[known], return_inverse=True)
-    few = len(values) <= max(BINS, known.sum() // 20)
-    out[known] = 1 + (own if few else np.minimum(ranks(given.numbers[known]) * BINS, BINS - 1).astype(np.int64))
-    return out
+    known = int((~given.missing).sum())
+    return classes_of(given, max(BINS, known // 20), BINS)[0] + 1
 
 
 def _right(values: Int64s, classes: Int64s, half: Bools) -> int:
@@ -211,7 +202,7 @@ def _auroc(numbers: Floats, positive: Bools) -> dict[str, float]:
     one, two = int(positive.sum()), int((~positive).sum())
     if not (one and two):
         return {}
-    rank = ranks(numbers) * (len(numbers) - 1) + 1
+    rank = mid_ranks(numbers)
     area = float((rank[positive].sum() - one * (one + 1) / 2) / (one * two))
     both, other = area / (2 - area), 2 * area * area / (1 + area)
     spread = area * (1 - area) + (one - 1) * (both - area * area) + (two - 1) * (other - area * area)

@@ -12,11 +12,15 @@ from pydantic import Field
 
 from curate.check import Column, FitCheck, Scores, State, parameters, stored_facts
 from curate.dataset import Names, Roles, Rows
-from curate.facets import Facet, facet, looked_at, ranks, text_lengths, verdict
+from curate.facets import MOST_CLASSES, classes_of, facet, looked_at, ranks, text_lengths, verdict
 from curate.groups import first_of_run, run_lengths, run_starts
+from curate.intervals import z_of
 
 Floats = npt.NDArray[np.float64]
 Int64s = npt.NDArray[np.int64]
+
+LABEL_PARTS = 10
+"""a label of many numbers is cut into so many classes"""
 
 
 @parameters
@@ -76,9 +80,9 @@ class NonIid(FitCheck):
         if rows.roles.text:
             facets["text length"] = text_lengths(rows)
         label = None if rows.roles.label is None else facet(rows.table.column(rows.roles.label))
-        classes = None if label is None else _codes(label)[order]
+        classes = None if label is None else classes_of(label, MOST_CLASSES, LABEL_PARTS)[0][order]
         ways = sum(1 if column.kind == "category" else 2 for column in facets.values())
-        z = _quantile(1 - 0.025 / max(ways, 1))
+        z = z_of(ways)
         lines = []
         for name, column in facets.items():
             own = None if name == rows.roles.label else classes
@@ -123,17 +127,6 @@ def _warnings(lines: list[dict[str, Any]]) -> list[str]:
         names = ", ".join(f"`{name}`" for name in dict.fromkeys(by_label))
         told.append(f"the rows are sorted by label, which explains the order of {names}: shuffle before a split by position")
     return told
-
-
-def _codes(label: Facet) -> Int64s:
-    """The class of each row, -1 without one; a number with many values is cut into ten classes by size."""
-    if label.kind == "category":
-        return label.codes
-    out = np.full(len(label.numbers), -1, np.int64)
-    known = ~label.missing
-    values, codes = np.unique(label.numbers[known], return_inverse=True)
-    out[known] = codes if len(values) <= 50 else np.minimum(ranks(label.numbers[known]) * 10, 9).astype(np.int64)
-    return out
 
 
 def _trend(values: Floats, classes: Int64s | None) -> tuple[tuple[float, int], tuple[float, int] | None]:
@@ -210,10 +203,3 @@ def _fisher(value: float, rows: int, z: float) -> tuple[float, float]:
     """The ends of a correlation's interval."""
     middle, half = math.atanh(max(-0.999999, min(0.999999, value))), z / math.sqrt(max(rows - 3, 1))
     return math.tanh(middle - half), math.tanh(middle + half)
-
-
-def _quantile(share: float) -> float:
-    """The quantile of the normal distribution."""
-    from statistics import NormalDist
-
-    return NormalDist().inv_cdf(share)
